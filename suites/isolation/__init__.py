@@ -1,1 +1,1 @@
-"""Where a backend lives while it is judged: a process of its own, the memory shared with it, and what becomes of it."""
+"""How a backend is isolated while it is judged: its own process, the memory shared with it, and its end."""

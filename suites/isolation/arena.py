@@ -1,7 +1,7 @@
-"""The arena: memory that the judge and the hosts of its backends share, in which tensors lie while calls are made.
+"""The arena: memory that the judge and the hosts share, for tensors during calls.
 
-One sealed anonymous file backs it, as large as the machine's memory; pages that are never written take no memory. Only
-the judge allocates.
+A sealed anonymous file backs it, as large as the machine's memory; unwritten pages take no memory. Only the judge
+allocates.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.suites.cases.memory import whole_pages
 
 _LARGE = 1 << 28
-"""Bytes of a dead region from which its pages go back to the system. Smaller ones keep theirs, because faulting them
-in again takes longer than judging what lies there."""
+"""Bytes of a freed region at the top that returns its pages; faulting in those of a smaller one takes longer than
+judging."""
 
 
 class _Region(NamedTuple):
-    """The pages of one array, ``fence`` bytes behind it included, and a reference that does not keep it alive."""
+    """The pages of an array, with ``fence`` bytes behind it, and a weak reference to it."""
 
     start: int
     end: int
@@ -36,11 +36,10 @@ class _Region(NamedTuple):
 
 
 class Arena:
-    """``size`` bytes of shared memory, given out as a stack; ``descriptor`` is the file that a host maps.
+    """``size`` bytes of shared memory, allocated as a stack; ``descriptor`` is the file that a host maps.
 
-    A region lives as long as its array or a view of it. A new region begins behind the last living one, so memory that
-    anybody can still read is never given out again. The arrays of a case die together, so the next case begins where
-    this one began.
+    A region lives as long as its array or a view of it. A new region begins behind the last living one: readable memory
+    is never allocated again. The arrays of a case die together, so the next case begins at the same place.
     """
 
     def __init__(self, size: int) -> None:
@@ -51,10 +50,10 @@ class Arena:
         self._regions: dict[int, _Region] = {}
 
     def allocate(self, nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
-        """Allocate bytes of any content; the pages behind them, of ``beyond`` bytes, are to be a fence."""
+        """Allocate bytes of any content, with a fence of at least ``beyond`` bytes behind them."""
         self.reclaim()
         inside = whole_pages(max(nbytes, 1))
-        fence = whole_pages(beyond + (1 << 16)) if beyond else 0  # longer than it has to be
+        fence = whole_pages(beyond + (1 << 16)) if beyond else 0  # longer than necessary
         start = self._top
         end = start + inside + fence
         if end > self.size:
@@ -66,7 +65,7 @@ class Arena:
         return array
 
     def place(self, array: NDArray[np.uint8]) -> tuple[int, int]:
-        """Return the place of allocated bytes, -1 for others, and how many bytes behind them are to be a fence."""
+        """Return the offset of allocated bytes, -1 for other memory, and the bytes of the fence behind them."""
         owner: object = array.base
         if owner is not self._map:
             return -1, 0
@@ -74,22 +73,22 @@ class Arena:
         return at, self._regions[at].fence
 
     def reclaim(self) -> int:
-        """Forget the regions whose arrays are gone; return how many are left."""
+        """Forget the regions of dead arrays; return the number of living ones."""
         gone = [at for at, region in self._regions.items() if region.array() is None]
         for start, end, _, _ in [self._regions.pop(at) for at in gone]:
-            if end - start >= _LARGE or start < self._top:  # below the top nobody writes again soon
+            if end - start >= _LARGE or start < self._top:  # below the top no region is written again soon
                 self._map.madvise(mmap.MADV_REMOVE, start, end - start)
         return len(self._regions)
 
     @property
     def _top(self) -> int:
-        """Where the last living region ends."""
+        """End of the last living region."""
         return next((region.end for region in reversed(self._regions.values())), 0)
 
 
 @cache
 def shared_arena() -> Arena:
-    """Return the arena of this process, one for all backends: an eighth of the address space where that is limited."""
+    """Return the arena of this process, for all backends; an eighth of a limited address space."""
     size = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return Arena(size if limit == resource.RLIM_INFINITY else whole_pages(min(size, limit // 8)))
@@ -104,8 +103,8 @@ def allocate(nbytes: int, beyond: int = 0) -> NDArray[np.uint8]:
 
 
 def _file(size: int) -> int:
-    """Make an anonymous file that cannot be resized; `BackendUnavailable` where files may not become so large."""
-    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)  # binds memory that has a file behind it, too
+    """Create an anonymous file of fixed size; raise `BackendUnavailable` if files may not be so large."""
+    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)  # it also limits shared memory, which a file backs
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     try:
         return _sealed(size)

@@ -1,7 +1,7 @@
-"""The environment of a backend: by which `poolproof replay` repeats a case, and which libraries were judged.
+"""The environment of a backend: how `poolproof replay` recreates it, and which libraries were judged.
 
-Two builds of one version differ by the content of their libraries and nowhere else. A library is identified by its
-SHA-256; a wheel by its version and the hash of its RECORD, which holds the hash of every file that it installed.
+Builds of one version may differ only in the content of their libraries. A library is identified by its SHA-256. A wheel
+is identified by its version and the hash of its RECORD, which has the hash of every installed file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from poolproof.backends.registry import KERNELS, is_python_variable
 from poolproof.reports.rows.text import visible
 
 USUAL_TIMEOUT = 60.0
-"""Seconds that a case may take by default."""
+"""Default time limit of a case, in seconds."""
 
 
 def replay_arguments(backend: str, environment: Mapping[str, str], import_folders: Iterable[str]) -> tuple[str, ...]:
-    """Return the arguments for a backend that was created in an environment, with its own import folders.
+    """Return the arguments of `poolproof replay` for a backend created in an environment, with its import folders.
 
-    Environment variables come first, as ``NAME=value``; options follow. Paths are absolute, so that the arguments hold
-    in any folder.
+    Environment variables come first, as ``NAME=value``; options follow. Paths are absolute, so that any folder will do.
     """
     variables = (
         f"{name}={environment[name]}"
@@ -45,13 +44,13 @@ def replay_arguments(backend: str, environment: Mapping[str, str], import_folder
 
 
 def set_libraries(paths: Iterable[object]) -> None:
-    """Name libraries to all backends that this process and its children create from here on."""
+    """Set the libraries of all backends that this process and its children create from now on."""
     if named := os.pathsep.join(map(str, paths)):
         os.environ[LIBRARY_VARIABLE] = named
 
 
 def set_kernels(sources: object = None, model: object = None) -> None:
-    """Say where sources of kernels lie, and what these run on, where it is said."""
+    """Set the folder of kernel sources, and the model that runs them, if they are given."""
     if sources is not None:
         os.environ[SOURCES_VARIABLE] = str(Path(str(sources)).absolute())
     if model is not None:
@@ -67,18 +66,18 @@ def set_import_folders(folders: Iterable[object]) -> None:
 def identify(libraries: Iterable[str]) -> dict[str, str]:
     """Return the version and hash of every library, and of every wheel that installed one, by name."""
     paths = sorted(map(Path, libraries))
-    found = {}
+    identities = {}
     for path in paths:
         is_unique = sum(other.name == path.name for other in paths) == 1
-        found[f"library {path.name if is_unique else path}"] = f"{_content(path)}, {path}"
+        identities[f"library {path.name if is_unique else path}"] = f"{_content(path)}, {path}"
     for wheel in _wheels(paths):
         content = hashlib.sha256(_record(wheel).encode()).hexdigest()
-        found[f"wheel {wheel.name}"] = f"{wheel.version}, RECORD sha256:{content}"
-    return found
+        identities[f"wheel {wheel.name}"] = f"{wheel.version}, RECORD sha256:{content}"
+    return identities
 
 
 def _content(path: Path) -> str:
-    """Return the SHA-256 of a library, or that its file is gone: some are unlinked once they are loaded (JIT, JNI)."""
+    """Return the SHA-256 of a library; some are deleted once they are loaded (JIT, JNI)."""
     try:
         with Path(str(path).replace("\\012", "\n")).open("rb") as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
@@ -102,5 +101,5 @@ def _wheels(paths: Iterable[Path]) -> Iterator[Distribution]:
 
 
 def _record(distribution: Distribution) -> str:
-    """Return a wheel's RECORD; empty for what was not installed from a wheel."""
+    """Return a wheel's RECORD; empty if there is none."""
     return distribution.read_text("RECORD") or ""

@@ -1,9 +1,9 @@
-"""The guardian process between a session and a host: it ends all that a backend started soon after the session ends.
+"""The guardian process between a session and a host: it ends all processes of a backend after the session ends.
 
-Run as a program, ``guardian.py SESSION COMMAND...``, with nothing but the standard library. It starts the command with
-a temporary folder of its own (TMPDIR), and ends as that ends. When the command ends, on SIGTERM, or when the process
-SESSION, its parent, is gone for any reason, it kills all its descendants. As a subreaper it adopts what backends fork,
-in whatever session and group that is and whatever signals it blocks.
+Run as a program, ``guardian.py SESSION COMMAND...``, it needs only the standard library. It starts the command with its
+own temporary folder (TMPDIR), and exits with the command's status. It kills all its descendants when the command ends,
+on SIGTERM, or when SESSION, its parent process, is gone for any reason. As a subreaper it adopts all forks of a
+backend, in any session and group, whatever signals they block.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LOOK_SECONDS = 0.25
 """Time between two checks that the session is alive."""
 
 KILL_SECONDS = 1.0
-"""Time limit for killed processes to go: one in a driver's call goes when that returns."""
+"""Time limit for killed processes to end: in a driver's call, a process ends when the call returns."""
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def die_with(parent: int) -> None:
-    """Have this process killed when the thread of its parent that started it ends; at once if that is gone."""
+    """Have this process killed when the parent's thread that started it ends; at once if it is gone."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -52,7 +52,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _start(command: list[str], mask: Iterable[int]) -> int:
-    """Start a command with all descriptors of this process, which keeps only the standard three; return its id."""
+    """Start a command with all descriptors, and close all but the standard three here; return its id."""
     guardian = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -60,22 +60,22 @@ def _start(command: list[str], mask: Iterable[int]) -> int:
         die_with(guardian)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.execv(command[0], command)
-    for descriptor in list(Path("/proc/self/fd").iterdir()):  # there may be room for 2 to the 30
-        with suppress(OSError):  # that of the listing itself
+    for descriptor in list(Path("/proc/self/fd").iterdir()):  # the limit may be 2**30
+        with suppress(OSError):  # the descriptor of the listing itself
             if int(descriptor.name) > 2:
                 os.close(int(descriptor.name))
     return pid
 
 
 def _watch(session: int, server: int) -> int:
-    """Wait for the server's end; return its status as `subprocess` does, that of SIGKILL if it is to be killed."""
+    """Wait for the server's end; return its status as `subprocess` does, or that of SIGKILL if it must be killed."""
     while os.getppid() == session:
         received = signal.sigtimedwait(_SIGNALS, LOOK_SECONDS)
         ended = _reap()
         if server in ended:
             return ended[server]
         for pid in _children():
-            if pid != server:  # it came here because its parent ended: a worker that is replaced leaves nothing behind
+            if pid != server:  # an orphan of a replaced worker
                 _kill(pid)
         if received is not None and received.si_signo == signal.SIGTERM:
             break
@@ -83,16 +83,16 @@ def _watch(session: int, server: int) -> int:
 
 
 def _reap() -> dict[int, int]:
-    """Wait for children that have ended, adopted ones included; return their statuses."""
+    """Wait for ended children, also adopted ones; return their statuses."""
     ended = {}
     with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
+        while (waited := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[waited[0]] = os.waitstatus_to_exitcode(waited[1])
     return ended
 
 
 def _children() -> list[int]:
-    """None where the system does not list them."""
+    """Return the ids of the children; empty if the system does not list them."""
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:

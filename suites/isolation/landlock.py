@@ -1,11 +1,11 @@
-"""The wall around a host: it can read what its user can, and change next to nothing outside of itself.
+"""The sandbox around a host: it can read what its user can, and write almost nothing outside.
 
-Landlock (landlock(7), Linux 5.13) takes from a process and its descendants the right to write files outside of named
-folders, and to trace or read processes outside. From Linux 6.12 on it also takes the right to signal them. Root loses
-capabilities as well: those that reach the kernel, disks or other processes.
+Landlock (landlock(7), Linux 5.13) forbids a process and its descendants to write outside of named folders, and to trace
+or read other processes. From Linux 6.12 it also forbids to signal them. Root also loses capabilities: those that reach
+the kernel, disks or other processes.
 
-Run as a program, ``landlock.py FOLDERS COMMAND...``, with nothing but the standard library: it becomes the command,
-which can write in FOLDERS (separated by ``os.pathsep``), in TMPDIR and to devices.
+Run as a program, ``landlock.py FOLDERS COMMAND...``, it needs only the standard library. It becomes the command, which
+can write in FOLDERS (separated by ``os.pathsep``), in TMPDIR and to devices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on every machine (landlock_create_ruleset(2))
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every machine (landlock_create_ruleset(2))
 _ASK_VERSION, _PATH_BENEATH = 1, 1
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 24, 38
 
@@ -33,7 +33,7 @@ _REFER = 1 << 13
 _SCOPE_SIGNAL = 1 << 1
 
 _KEPT_CAPABILITIES = {1, 2, 3, 14, 23, 24}
-"""CAP_DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, IPC_LOCK, SYS_NICE, SYS_RESOURCE: what root's files and drivers need."""
+"""CAP_DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, IPC_LOCK, SYS_NICE, SYS_RESOURCE: for root's files and drivers."""
 
 _MEMORY_DEVICES = {"mem", "kmem", "port", "kmsg"}
 
@@ -48,21 +48,21 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """Return the version of Landlock that the kernel has, 0 without it."""
+    """Return the kernel's version of Landlock, 0 without it."""
     return max(0, _LIBC.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION))
 
 
 WRITABLE_VARIABLE = "POOLPROOF_WRITABLE"
-"""Folders in which backends may write besides their temporary one, separated by ``os.pathsep``."""
+"""Further folders in which backends may write, separated by ``os.pathsep``."""
 
 
 def describe() -> str:
-    """Describe the wall that hosts get on this machine."""
-    found = version()
-    if not found:
+    """Describe the sandbox of hosts on this machine."""
+    abi = version()
+    if not abi:
         return "none: this kernel has no Landlock"
     writable = os.environ.get(WRITABLE_VARIABLE, "")
-    return f"Landlock {found}" + (f", writable: {writable}" if writable else "")
+    return f"Landlock {abi}" + (f", writable: {writable}" if writable else "")
 
 
 def hide_memory() -> None:
@@ -71,22 +71,22 @@ def hide_memory() -> None:
 
 
 def confine(folders: Iterable[Path]) -> None:
-    """Confine this process and what it starts to writing in these folders, and to devices; OSError if that fails."""
+    """Restrict writing by this process and its children to these folders and to devices; raise OSError on failure."""
     _check(_LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     for capability in set(range(64)) - _KEPT_CAPABILITIES if os.geteuid() == 0 else ():
         _LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # takes effect when the command is executed
-    found = version()
-    if not found:
+    abi = version()
+    if not abi:
         return
-    of_file = _WRITE_FILE | (_TRUNCATE if found >= 3 else 0)
-    handled = of_file | _CHANGE_FOLDERS | (_REFER if found >= 2 else 0)
-    rights = _Rights(handled, 0, _SCOPE_SIGNAL if found >= 6 else 0)
-    size = 8 if found < 4 else 16 if found < 6 else 24
+    of_file = _WRITE_FILE | (_TRUNCATE if abi >= 3 else 0)
+    handled = of_file | _CHANGE_FOLDERS | (_REFER if abi >= 2 else 0)
+    rights = _Rights(handled, 0, _SCOPE_SIGNAL if abi >= 6 else 0)
+    size = 8 if abi < 4 else 16 if abi < 6 else 24
     ruleset = _check(_LIBC.syscall(_CREATE_RULESET, ctypes.byref(rights), ctypes.c_size_t(size), 0))
     for folder in folders:
         _allow(ruleset, folder, handled & ~_MAKE_DEVICES)
     for path in Path("/dev").iterdir():
-        with suppress(OSError):  # it went away meanwhile, or nobody can open it
+        with suppress(OSError):  # it was removed meanwhile, or cannot be opened
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
                 _allow(ruleset, path, handled & ~_MAKE_DEVICES)

@@ -1,4 +1,4 @@
-"""The judge's proxy of a backend that lives in a host."""
+"""The judge's proxy of a backend in a host."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ _T = TypeVar("_T")
 
 
 class RemoteBackend(Backend):
-    """A backend whose calls are requests to a host, to which ``ask`` replies.
+    """A backend that sends calls as requests to a host, by ``ask``.
 
-    Small tensors pass through ``staging``, a part of the arena: they are copied there for a request, and back after it.
-    So only the tensors of one request, and nothing that is judged, lie where implementations write. Its first byte is
-    where the host writes how many calls of a request were begun, and it may be any. ``is_spoiled``: a call changed the
-    state of its process, and the host could not restore that.
+    Small tensors are copied to ``staging``, a part of the arena, for a request, and back after it. So a stray write
+    there hits only tensors of the current request. The host writes the number of begun calls into the first byte of
+    ``staging``; it may be wrong. ``is_spoiled``: a call changed state of its process that the host could not restore.
     """
 
-    def __init__(self, said: Description, ask: Callable[[Message], Message]) -> None:
-        self._said = said
+    def __init__(self, description: Description, ask: Callable[[Message], Message]) -> None:
+        self._description = description
         self._ask_host = ask
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
-        self.staging = allocate(1 << 20)  # more bytes than there are in the calls of a request that are small
+        self.staging = allocate(1 << 20)  # more than the small calls of a request take
         self._start, _ = shared_arena().place(self.staging)
         self._copied: list[tuple[NDArray[np.uint8], NDArray[np.uint8]]] = []
         self.renew()
-        self.product, self.interface, self.survives_fork = said.product, said.interface, said.survives_fork
-        self.modes, self.variants, self.tags, self.actions = said.modes, said.variants, said.tags, said.actions
+        self.product, self.interface = description.product, description.interface
+        self.survives_fork, self.modes = description.survives_fork, description.modes
+        self.variants, self.tags, self.actions = description.variants, description.tags, description.actions
 
     def renew(self) -> None:
         """Reset the state for a fresh process."""
@@ -55,15 +55,15 @@ class RemoteBackend(Backend):
 
     @property
     def in_flight(self) -> Call | None:
-        """The last call that was begun, of those that were requested and are not done."""
+        """The last begun call of a request without a reply; None if there is none."""
         begun = self._requested[: self.staging[0]]
         return begun[-1] if begun else None
 
     def unsupported(self, operator: Operator, dtype: str, index_dtype: str) -> str | None:
-        return self._said.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
+        return self._description.unsupported.get((operator.name, dtype, index_dtype), "its host names no such call")
 
     def abilities(self, operator: Operator) -> Abilities:
-        return self._said.abilities.get(operator.name, ALL)
+        return self._description.abilities.get(operator.name, ALL)
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         return self._run([call], {"mode": mode} if mode else {})[0]
@@ -77,7 +77,7 @@ class RemoteBackend(Backend):
         return self._ask(request, partial(self.read_outcomes, calls))
 
     def read_outcomes(self, calls: Sequence[Call], done: Message) -> list[Outcome]:
-        """Read the outcomes of calls, of which the last may not have been made, and what is declared of the first."""
+        """Return the outcomes of calls, without those that were not made, and keep the declarations of the first."""
         if "declared" in done:
             self._declared[calls[0]] = read_declarations(done["declared"])
         records = done["outcomes"]
@@ -112,7 +112,7 @@ class RemoteBackend(Backend):
         return declared[name]
 
     def environment(self) -> Mapping[str, str]:
-        return self._said.environment
+        return self._description.environment
 
     def is_usable(self) -> bool:
         return self._is_usable
@@ -127,12 +127,12 @@ class RemoteBackend(Backend):
         return self._ask(request, lambda done: read(SequenceResult, done["sequence"]))
 
     def _written(self, calls: Sequence[Call]) -> list[Message]:
-        """Write calls for the next request."""
+        """Return the records of calls for the next request."""
         self._end = ALIGNMENT
         return [write_call(call, self._place) for call in calls]
 
     def _place(self, buffer: NDArray[np.uint8]) -> tuple[int, int]:
-        """Return where bytes lie in the arena, and how many behind them are a fence; small tensors are copied there."""
+        """Return the offset of bytes in the arena, and the bytes of their fence; small tensors are copied there."""
         at, fence = shared_arena().place(buffer)
         if at >= 0:
             return at, fence
@@ -144,7 +144,7 @@ class RemoteBackend(Backend):
         return self._start + at, 0
 
     def _ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
-        """Send a request and read the reply; `AdapterError` if the adapter raised, or gave what it may not."""
+        """Send a request and read the reply; raise `AdapterError` if the adapter raised, or if the reply is invalid."""
         try:
             reply = self._ask_host(request)
         finally:
@@ -169,9 +169,9 @@ class RemoteBackend(Backend):
             raise AdapterError(f"returned what it may not: {error}") from None
 
 
-def adapter_error(said: Any) -> AdapterError:
-    """Return the error that a host reports, by a record or as it was read of one."""
-    raised = said if isinstance(said, Raised) else read(Raised, said)
+def adapter_error(record: Any) -> AdapterError:
+    """Return the error that a host reports, as a record or already read."""
+    raised = record if isinstance(record, Raised) else read(Raised, record)
     if not raised.type:
         return AdapterError(raised.text)
     text = " ".join(f"{raised.type}: {raised.text}".split()) if raised.text else raised.type

@@ -1,4 +1,4 @@
-"""Reading of what hosts reply: it comes from the other side and may be anything, so its types are checked."""
+"""Reading of hosts' replies: a host may send anything, so all types are checked."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from poolproof.references.products import PRODUCTS, Product
 _Record = TypeVar("_Record")
 
 _MOST = 1 << 63
-"""Strides are less."""
+"""Strides are smaller."""
 
 
 def read(kind: type[_Record], record: Any) -> _Record:
-    """Read a dataclass; `ProtocolError` where a field is unknown, missing, or of another type."""
+    """Read a dataclass; raise `ProtocolError` if a field is unknown, missing, or of another type."""
     try:
         known = kind.__dataclass_fields__.keys()  # type: ignore[attr-defined]
         if isinstance(record, dict) and not record.keys() <= known:
@@ -32,7 +32,7 @@ def read(kind: type[_Record], record: Any) -> _Record:
 
 
 def read_outcome(record: Any, call: Call, changes: tuple[tuple[str, str, str], ...] = ()) -> Outcome:
-    """Read the outcome of ``call``, which changed of its process each (what, before, after)."""
+    """Read the outcome of ``call``, which changed (what, before, after) of its process."""
     if not isinstance(record, dict) or "changed" in record:
         raise ProtocolError(f"{record!r:.200} is no outcome")
     outcome = read(Outcome, {**record, "changed": changes})
@@ -44,14 +44,14 @@ def read_outcome(record: Any, call: Call, changes: tuple[tuple[str, str, str], .
 
 
 def read_changes(record: Any) -> list[StateChange]:
-    """Read what a call changed in its process."""
+    """Read the changes that a call made to its process."""
     if not isinstance(record, list):
         raise ProtocolError(f"{record!r:.80} is no list of changes")
     return [read(StateChange, change) for change in record]
 
 
 def read_description(record: Any) -> Description:
-    """Read what a backend says of itself."""
+    """Read the description of a backend."""
     if not isinstance(record, dict):
         raise ProtocolError(f"{record!r:.80} is no description")
     structured = {name: record[name] for name in record.keys() & _STRUCTURED.keys()}
@@ -63,7 +63,7 @@ def read_description(record: Any) -> Description:
 
 
 _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
-    # all its fields, or the name of one that is known
+    # all fields, or the name of a known product
     "product": lambda value: PRODUCTS[value] if isinstance(value, str) else msgspec.convert(value, Product | None),
     "abilities": lambda value: {name: ALL if flags == {} else read(Abilities, flags) for name, flags in value.items()},
     "unsupported": lambda value: {
@@ -71,11 +71,11 @@ _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
         for operator, dtype, stored, reason in msgspec.convert(value, list[tuple[str, str, str, str | None]])
     },
 }
-"""Fields of a description that are written otherwise than they are."""
+"""Fields of a description that need their own reader."""
 
 
 def read_declarations(record: Any) -> dict[str, Any]:
-    """Read what each of `DECLARATIONS` returned or raised (`Raised`)."""
+    """Read the result of each of `DECLARATIONS`, or the exception (`Raised`)."""
     if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
         raise ProtocolError(f"{record!r:.80} are no declarations")
     return {name: _declaration(name, value) for name, value in record.items()}

@@ -1,7 +1,7 @@
 """Supervision of a backend's host: its processes are started, given time limits, replaced and ended.
 
 A `Host` returns the reply to a request, or raises how its process died; it does not know what requests mean. Processes
-end with all their descendants soon after this one ends, for any reason (`poolproof.suites.isolation.guardian`).
+and all their descendants end soon after this one (`poolproof.suites.isolation.guardian`).
 """
 
 from __future__ import annotations
@@ -34,31 +34,34 @@ from poolproof.suites.judging.faults import HostDied
 Message = dict[str, Any]
 
 START_SECONDS = 300.0
-"""Time limit for loading a backend: importing a framework from a cold disk is slow."""
+"""Time limit for loading a backend, in seconds: importing a framework from a cold disk is slow."""
 
 FORK_SECONDS = 20.0
-"""Time limit for a fork."""
+"""Time limit for a fork, in seconds."""
 
 _END_SECONDS = 1.0
-"""Time limit for a process that hung up to end by itself."""
+"""Time limit for a process that closed its connection to end by itself, in seconds."""
 
 
-_MOST_OUTPUT, _MOST_READS = 1 << 16, 64
-"""Last bytes of the output that are kept, and how many times so many are read at once."""
+_MOST_OUTPUT = 1 << 16
+"""Last bytes of the output that are kept."""
+
+_MOST_READS = 64
+"""Most reads of `_MOST_OUTPUT` bytes at a time."""
 
 _VARIABLES = {"OMP_NUM_THREADS": "1"}
 """Variables of every host: a process with threads cannot be forked."""
 
 _WRITABLE = ("~/ascend", "~/atc_data", "~/.nv")
-"""Where drivers keep logs and caches, if these folders exist."""
+"""Folders in which drivers keep logs and caches, if they exist."""
 
 PROGRAM = Path(backends.__path__[0], "host", "program.py")
 _FOLDERS = json.dumps({package.__name__: package.__path__[0] for package in (references, backends)})
-"""Folders of the packages that a host imports: they need not be installed for its interpreter."""
+"""Folders of the packages that a host imports: its interpreter need not have them."""
 
 
 class _Output:
-    """The last output of a host's processes, read while they are waited for."""
+    """The last output of a host's processes, read while the judge waits for them."""
 
     def __init__(self) -> None:
         self.descriptor, self.end = os.pipe()
@@ -66,7 +69,7 @@ class _Output:
         self._kept = b""
 
     def read(self) -> None:
-        """Read what is there, unless it never ends."""
+        """Read the available output, but not endlessly."""
         with suppress(BlockingIOError):
             for _ in range(_MOST_READS if self.descriptor >= 0 else 0):
                 self._kept = (self._kept + os.read(self.descriptor, _MOST_OUTPUT))[-_MOST_OUTPUT:]
@@ -88,7 +91,7 @@ class _Output:
 
 
 def _channel_pair() -> tuple[Channel, socket.socket]:
-    """Make the judge's end, with a time limit for sending what is too long for a socket to hold, and a host's."""
+    """Return the judge's end, with a time limit for sending, and a host's end."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 60, 0))  # seconds
     return Channel(ours, msgspec.json.encode, msgspec.json.decode), theirs
@@ -109,12 +112,12 @@ def launched(backend: str, control: int, arena: Arena, output: int) -> int:
         env={name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")} | _VARIABLES,
         start_new_session=True,
     )
-    popen.returncode = 0  # waited for by whoever ends it
+    popen.returncode = 0  # the caller that ends it waits for it
     return popen.pid
 
 
 def _writable(backend: str) -> str:
-    """Name the folders that a host may write in; one of kernels also builds what `prepare` did not foresee."""
+    """Return the folders that a host may write in; for kernels also the cache of builds."""
     folders = [os.environ.get(landlock.WRITABLE_VARIABLE, ""), *map(os.path.expanduser, _WRITABLE)]
     if backend.startswith(KERNELS):
         folders.append(str(cache_folder("ascendc")))
@@ -122,10 +125,10 @@ def _writable(backend: str) -> str:
 
 
 class Host:
-    """The processes of one backend: a zygote that has loaded it, behind a guardian, and the worker that it forked.
+    """The processes of a backend: a zygote with the loaded backend, behind a guardian, and the forked worker.
 
-    If the backend does not survive forks, the zygote is the worker, too. ``worker`` is the id of the worker, 0 if there
-    is none; ``is_loaded`` says whether there is a zygote.
+    If the backend does not survive forks, the zygote is also the worker. ``worker`` is the worker's process id, 0 if
+    there is none; ``is_loaded`` says whether there is a zygote.
     """
 
     _guardian: int
@@ -146,16 +149,16 @@ class Host:
         with theirs:
             self._guardian = launched(self._backend, theirs.fileno(), self._arena, self._output.end)
         self.is_loaded = True
-        with suppress(OSError):  # it has died: `description` says how
+        with suppress(OSError):  # it has died: `description` reports how
             self._zygote.send({"do": "describe", "backend": self._backend})
 
     def description(self) -> Message:
-        """Wait for the zygote that was started; return its description of the backend."""
+        """Wait for the started zygote; return its description of the backend."""
         self.allow(START_SECONDS)
         return self._exchange(self._zygote, None)
 
     def fork(self) -> None:
-        """Fork the zygote for a worker; `HostDied` if that fails."""
+        """Fork the zygote for a worker; raise `HostDied` on failure."""
         channel, theirs = _channel_pair()
         self.allow(FORK_SECONDS)
         with theirs:
@@ -173,7 +176,7 @@ class Host:
         self._left = self._allowed = seconds
 
     def ask(self, request: Message) -> Message:
-        """Send a request to the worker and return its reply; at `HostDied` none is left."""
+        """Send a request to the worker and return its reply; after `HostDied` there is no worker."""
         return self._exchange(self._channel, request)
 
     def check_alive(self) -> None:
@@ -186,14 +189,14 @@ class Host:
                 raise self._died(self._channel, error) from None
 
     def end_worker(self) -> None:
-        """End the worker; the zygote stays, if it is another process."""
+        """End the worker; a separate zygote stays."""
         if self.worker and self._channel is self._zygote:
             self.close()
         elif self.worker:
             self._died(self._channel, TimeoutError())
 
     def close(self) -> None:
-        """End all processes; the host may be loaded again."""
+        """End all processes; the host may be started again."""
         if self.worker:
             self._channel.close()
         if self.is_loaded:
@@ -201,7 +204,7 @@ class Host:
             self._end_all(_END_SECONDS)
 
     def _exchange(self, channel: Channel, request: Message | None, descriptor: int | None = None) -> Message:
-        """Send a request, unless one was sent before, and return the reply."""
+        """Send a request, if there is one, and return the reply."""
         began = time.monotonic()
         try:
             if descriptor is not None:
@@ -215,7 +218,7 @@ class Host:
             self._left -= time.monotonic() - began
 
     def _received(self, channel: Channel, seconds: float) -> Message:
-        """Receive the next message; read the output meanwhile."""
+        """Return the next message; read the output meanwhile."""
         deadline = time.monotonic() + seconds
         arrivals = select.poll()
         arrivals.register(channel.fileno(), select.POLLIN)
@@ -223,7 +226,7 @@ class Host:
         message = channel.take()
         while message is None:
             left = deadline - time.monotonic()
-            if left <= 0 or not (events := arrivals.poll(1000 * min(left, 1e6))):  # of more poll(2) takes none
+            if left <= 0 or not (events := arrivals.poll(1000 * min(left, 1e6))):  # limit of poll(2)
                 raise TimeoutError
             ready = {descriptor for descriptor, _ in events}
             if self._output.descriptor in ready:
@@ -233,8 +236,8 @@ class Host:
         return message
 
     def _died(self, channel: Channel, error: Exception) -> HostDied:
-        """End the process at the other end, if it has not ended, and describe its death."""
-        is_overdue = isinstance(error, TimeoutError | BlockingIOError)  # for a reply, or for room to send
+        """End the process at the other end, if it still runs, and return how it died."""
+        is_overdue = isinstance(error, TimeoutError | BlockingIOError)  # of a reply, or of room to send
         seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not is_overdue else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
         last_words = self._output.last_words()
@@ -259,9 +262,9 @@ class Host:
         return None if status == -signal.SIGKILL and time.monotonic() - began > seconds else status
 
     def _end_all(self, seconds: float) -> int | None:
-        """End all processes; return the zygote's status, None if it did not end by itself within that time."""
+        """End all processes; return the zygote's status, None if it did not end by itself in that time."""
         by_itself = self._has_ended(seconds)
-        for number in (signal.SIGTERM, signal.SIGKILL):  # the guardian kills its descendants; then it is killed
+        for number in (signal.SIGTERM, signal.SIGKILL):  # SIGTERM has the guardian kill its descendants
             if not self._has_ended(0.0):
                 os.kill(self._guardian, number)
                 self._has_ended(guardian.KILL_SECONDS + 1.0)
@@ -272,7 +275,7 @@ class Host:
         return os.waitstatus_to_exitcode(status) if by_itself else None
 
     def _has_ended(self, seconds: float) -> bool:
-        """Tell whether the guardian ends within so many seconds."""
+        """Tell whether the guardian ends within that time."""
         deadline = time.monotonic() + seconds
         while os.waitid(os.P_PID, self._guardian, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > deadline:

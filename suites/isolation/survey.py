@@ -1,4 +1,4 @@
-"""Surveys: what backends say of themselves, and which libraries they are."""
+"""Surveys: the descriptions of backends, with the identities of their libraries."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ AT_A_TIME = os.cpu_count() or 1
 
 
 def survey(backend: str) -> Survey:
-    """Survey a backend and identify its libraries; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
-    found, worker = surveyed(backend)
+    """Survey a backend and identify its libraries; raise `BackendUnavailable` or `UnknownBackend` on failure."""
+    described, worker = surveyed(backend)
     worker.close()
-    return found
+    return described
 
 
 def surveys(names: Sequence[str]) -> Iterator[tuple[str, Survey | BackendUnavailable | UnknownBackend]]:
-    """Yield the survey of each backend, or why it cannot run here; as many are loaded at a time as there are cores."""
+    """Yield the survey of each backend, or why it cannot run here; as many load at a time as there are cores."""
     workers = {name: Worker(name) for name in names}
     with ExitStack() as stack:
         for number, name in enumerate(names):
             for loaded in names[number and number + AT_A_TIME - 1 : number + AT_A_TIME]:
                 stack.callback(workers[loaded].close)
-                with suppress(BackendUnavailable, UnknownBackend):  # it is raised again where it is waited for
+                with suppress(BackendUnavailable, UnknownBackend):  # raised again below
                     workers[loaded].begin_loading()
             try:
                 yield name, surveyed(name, workers[name])[0]
@@ -44,27 +44,27 @@ def surveys(names: Sequence[str]) -> Iterator[tuple[str, Survey | BackendUnavail
 
 
 def surveyed(backend: str, worker: Worker | None = None) -> tuple[Survey, Worker]:
-    """Survey a backend, as `survey`, and keep its worker, with the backend loaded, for the caller to close."""
+    """Survey a backend, as `survey`, and return its worker, too, for the caller to close."""
     check_name(backend)
     worker = worker or Worker(backend)
     try:
         worker.load()
-        found = survey_of(worker)
-        return replace(found, environment=found.environment | identify(worker.description.libraries)), worker
+        described = survey_of(worker)
+        return replace(described, environment=described.environment | identify(worker.description.libraries)), worker
     except BaseException:
         worker.close()
         raise
 
 
 def survey_of(worker: Worker) -> Survey:
-    """Survey a backend that is loaded; `UnknownBackend` for a declaration that its product's contract forbids."""
-    said = worker.description
-    found = subjects(worker.backend, worker.remote)
-    limited = [subject for subject in found if subject.abilities != ALL]
-    if limited and said.product and not said.interface:
-        declares = f"declares abilities, but it runs on {said.product}, whose contract says which it must have"
+    """Survey a loaded backend; raise `UnknownBackend` if the contract of its product forbids its declaration."""
+    description = worker.description
+    all_subjects = subjects(worker.backend, worker.remote)
+    limited = [subject for subject in all_subjects if subject.abilities != ALL]
+    if limited and description.product and not description.interface:
+        declares = f"declares abilities, but it runs on {description.product}, whose contract says which it must have"
         raise UnknownBackend(f"backend {worker.backend!r} {declares}")
-    environment = {visible(name): visible(text) for name, text in said.environment.items()}
+    environment = {visible(name): visible(text) for name, text in description.environment.items()}
     environment["isolation"] = landlock.describe()
     environment |= {f"abilities of {subject.operator.name}": str(subject.abilities) for subject in limited}
-    return Survey(environment, found, said.product)
+    return Survey(environment, all_subjects, description.product)

@@ -1,4 +1,4 @@
-"""The worker of a backend: the process that makes its calls, replaced whenever it is not to be trusted any more."""
+"""The worker of a backend: the process that makes its calls, replaced when it is no longer reliable."""
 
 from __future__ import annotations
 
@@ -31,38 +31,41 @@ from poolproof.suites.judging.faults import HostDied, answer
 from poolproof.suites.judging.question import Aspect, Question
 
 _SILENCE = 10.0
-"""Seconds of loading, or compiling, after which a notice says what is waited for."""
+"""Seconds of loading, or compiling, before a notice explains the delay."""
 
 _WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
 
 WARM_UP_SECONDS = 20.0
-"""Time limit for the calls of a warm-up."""
+"""Time limit for the calls of a warm-up, in seconds."""
 
 _STARTS = 3
-"""Processes in a row that may fail to start."""
+"""Most processes in a row that may fail to start."""
 
 
 class WorkerState(Enum):
-    """What is known of the process."""
+    """Known state of the process."""
 
     DEAD = auto()
     """There is none."""
     FRESH = auto()
     """It has not judged anything."""
     WARM = auto()
-    """It has judged, and can go on."""
+    """It has judged, and can continue."""
     BUSY = auto()
-    """It makes calls, or whoever waited for them was interrupted: a reply could be taken for another."""
+    """It makes calls, or the wait for them was interrupted: a reply could be mistaken for another."""
     SPOILED = auto()
     """It has judged, and its memory, state or device may be damaged."""
 
 
 class Worker:
-    """The process of one backend: questions are judged here, and their calls are made there.
+    """The process of a backend: questions are judged here, and their calls are made there.
 
-    Only a fresh or warm process is asked anything; any other is replaced first. ``last`` is the question that it
-    judged last, None if it is fresh. ``description`` is what the backend says of itself once it is loaded, and
-    ``replay_arguments`` are those by which `poolproof replay` loads it as it is.
+    Only a fresh or warm process gets questions; any other is replaced first.
+
+    Attributes:
+        last: The question that it judged last, None if it is fresh.
+        description: The backend's description, once it is loaded.
+        replay_arguments: Arguments by which `poolproof replay` loads it in the same way.
     """
 
     remote: RemoteBackend
@@ -79,12 +82,12 @@ class Worker:
         self._zygote_is_warm = False
 
     def begin_loading(self) -> None:
-        """Begin to load the backend, for `load` to wait for it."""
+        """Begin to load the backend; `load` waits for it."""
         prepare(self.backend, say)
         self._host.start()
 
     def load(self) -> None:
-        """Load the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+        """Load the backend; raise `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
         if not self._host.is_loaded:
             self.begin_loading()
         with _noticed("what judges is being compiled, once for each version, which may take two minutes"):
@@ -123,23 +126,23 @@ class Worker:
         raise ProtocolError(f"it says {reply!r:.300}")
 
     def _open_fork(self) -> Description:
-        """Fork a process and open the backend there, which takes as long as loading it at most."""
+        """Fork a process and open the backend there, which may take as long as loading."""
         self._host.fork()
         self._host.allow(START_SECONDS)
         return self._read_description(self._host.ask({"do": "open"}))
 
     @property
     def starts_cold(self) -> bool:
-        """Tell whether a fresh process has made no calls, of which the first may take longer."""
+        """Tell whether a fresh process has made no calls; its first may take longer."""
         return not self.remote.survives_fork or self.description.opens_late
 
     def build(self, dtype: str) -> None:
-        """Build the backend for a dtype, where that is needed: it takes longer than calls may."""
+        """Build the backend for a dtype, if necessary: it takes longer than calls may."""
         prepare(self.backend, say, dtype)
         self._dtype = dtype
 
     def settle(self) -> HostDied | None:
-        """End a process that is not to be asked any more; return how it died since its last answer, if it did."""
+        """End an unreliable process; return how it died since its last answer, if it did."""
         if self.state in (WorkerState.BUSY, WorkerState.SPOILED):
             self.end()
         try:
@@ -150,7 +153,7 @@ class Worker:
         return None
 
     def make_ready(self) -> None:
-        """Have a fresh or warm process; `BackendUnavailable` if none starts."""
+        """Ensure a fresh or warm process; raise `BackendUnavailable` if none starts."""
         if self.state in (WorkerState.FRESH, WorkerState.WARM):
             return
         self.end()
@@ -164,7 +167,7 @@ class Worker:
         raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
 
     def judge(self, question: Question, seconds: float) -> Row:
-        """Judge a question in a process that is ready; `HostDied` if that does not survive calls of so many seconds."""
+        """Judge a question in a ready process; raise `HostDied` if that does not survive calls of up to ``seconds``."""
         self.state, self.last = WorkerState.BUSY, question
         self._host.allow(seconds)
         try:
@@ -179,7 +182,7 @@ class Worker:
         return row
 
     def backend_within(self, seconds: float) -> Backend:
-        """Return the backend, with a time limit for its calls, which raise `HostDied`; nothing is judged after them."""
+        """Return the backend, with a time limit for its calls, which may raise `HostDied`; then it cannot judge."""
         self.make_ready()
         self.state = WorkerState.BUSY
         self._host.allow(seconds)
@@ -196,11 +199,11 @@ class Worker:
         self.state = WorkerState.DEAD
 
     def _start(self) -> None:
-        """Start a process; where the backend survives forks, it has loaded what calls need.
+        """Start a process; if the backend survives forks, calls find their code already loaded.
 
-        The first fork makes calls that load it, to try. If it survives them, the zygote makes them before the next
-        fork. A backend that dies of them starts without: that costs cases, not the run. Without forks, or where each
-        fork opens the backend, the first launch is that of a case, and judged.
+        The first fork makes warm-up calls, as a trial. If it survives them, the zygote makes them before the next fork.
+        Otherwise each fork starts cold: that costs cases, not the run. Without forks, or if each fork opens the
+        backend, the first launch is that of a judged case.
         """
         if self.starts_cold:
             if self.description.opens_late:
@@ -233,7 +236,7 @@ def say(sentence: str) -> None:
 
 @contextmanager
 def _noticed(sentence: str) -> Iterator[None]:
-    """Say what is waited for, if it takes long."""
+    """Print what is waited for, if it takes long."""
     notice = Timer(_SILENCE, say, [sentence])
     notice.start()
     try:
@@ -245,6 +248,6 @@ def _noticed(sentence: str) -> Iterator[None]:
 
 @cache
 def _warn_of_compiling() -> None:
-    """Say why a session begins late, where compiled code cannot be kept; workers leave that to who started them."""
+    """Print why sessions begin late, if compiled code cannot be kept; workers of a session leave that to it."""
     if cache_folder() is None and WORKER_VARIABLE not in os.environ:
         say("compiled code cannot be kept, so every process compiles anew: set XDG_CACHE_HOME to a writable folder")

@@ -1,1 +1,1 @@
-"""When it is judged: the runner of a process, repetitions, the time budget, and the diagnosis at the end."""
+"""How a session judges: the runner of a process, repetitions, the time budget, and the diagnosis at the end."""

@@ -1,8 +1,8 @@
 """Further cases at the end of a run, which narrow down the conditions of its failures.
 
-Cases that differ from a failing one in one respect are judged: some on both sides of each threshold, halving the
-distance between values that fail and conform; then some for each parameter, dtype and recipe, which may refute the
-condition. The condition itself comes with a `FailureCluster`; it is refined from the rows of all cases.
+The cases differ from a failing one in one respect. First, each threshold is bisected between failing and conforming
+values. Then single parameters, dtypes and recipes vary, which may refute the condition. A `FailureCluster` has the
+condition; the rows of all cases refine it.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from poolproof.suites.plan.plans import Subject
 from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 ROUNDS = (120, 50, 30)
-"""Most cases for one condition in each round; between two rounds the conditions are found anew."""
+"""Most cases for one condition in each round; the conditions are computed anew between rounds."""
 
 _BESIDE = 4
-"""How far around its value a length is tried in steps of 1: remainders, for one, do not grow with it."""
+"""Distance around a length's value that is tried in steps of 1, e.g. for remainders."""
 
 _PROBED = 3
-"""Operators and dtypes of a backend that are probed at the end of a run."""
+"""Most operators and dtypes of a backend to probe at the end of a run."""
 
 _MOST_TRIED = 3
-"""Cases that are tried at one value of a threshold: some may be refused."""
+"""Most cases to try at one value of a threshold: some may be refused."""
 
 Ask = Callable[[CaseQuestion, str], Row]
 """Judges a question on a backend, and records its row."""
@@ -62,10 +62,10 @@ def diagnose(
     say: Callable[[str], object],
     latest: float = inf,
 ) -> None:
-    """Narrow down what is wrong with the run in a folder, by further cases that ``ask`` judges and records.
+    """Narrow down the failures of the run in a folder, by further cases that ``ask`` judges and records.
 
-    It ends at the monotonic time ``latest``. An interrupt ends the diagnosis alone. `CannotWrite` if a row cannot be
-    recorded.
+    It ends at the monotonic time ``latest``. An interrupt ends only the diagnosis. `CannotWrite` is raised if a row
+    cannot be recorded.
     """
     known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
     try:
@@ -79,9 +79,9 @@ def diagnose(
 
 
 def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) -> dict[str, list[dict[str, Any]]]:
-    """Take the probe's account of operators and dtypes whose sums deviate, by backend; of what is unavailable none.
+    """Return the probe's accounts of operators and dtypes with deviating sums, by backend; none if unavailable.
 
-    It ends at the monotonic time ``latest``; an interrupt ends the probe alone.
+    It ends at the monotonic time ``latest``. An interrupt ends only the probe.
     """
     wanted: dict[str, set[tuple[str, str]]] = {}
     records_of = optional("poolproof.suites.probe.command:records_of")
@@ -90,9 +90,9 @@ def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) 
             wanted[cluster.backend].add(cluster.place)
     try:
         with environment_errors():
-            found = {backend: list(records_of(backend, places, latest)) for backend, places in wanted.items()}
+            accounts = {backend: list(records_of(backend, places, latest)) for backend, places in wanted.items()}
             raise_lost_interrupt()
-            return found
+            return accounts
     except KeyboardInterrupt:
         say("probe interrupted: how sums are added is not told")
         return {}
@@ -107,16 +107,16 @@ def narrow_down(
     known: set[str],
     latest: float = inf,
 ) -> None:
-    """Search for ``seconds`` around each condition that ``find`` returns, round by round, in which new ones turn up.
+    """Search up to ``seconds`` around each condition that ``find`` returns; later rounds take new conditions.
 
-    ``subjects`` are what the backends support. ``say`` takes a line on how many are searched. ``known`` are ids of
-    cases that are not to be judged.
+    ``subjects`` are those of the backends. ``say`` prints the number of conditions. ``known`` are ids of cases that
+    must not be judged.
     """
     searched: set[str] = set()
     until = 0.0
     for number, cases in enumerate(ROUNDS):
-        found = [condition for condition in find() if condition.name not in searched]
-        begun = [search for condition in found if (search := _search_of(condition, ask, subjects, cases, known))]
+        conditions = [condition for condition in find() if condition.name not in searched]
+        begun = [search for condition in conditions if (search := _search_of(condition, ask, subjects, cases, known))]
         if begun and number == 0:
             about = count_of(len(begun), "suspect")
             say(f"\nfurther cases are asked about {about}: {seconds:g} s each at most (--diagnose)")
@@ -146,7 +146,7 @@ def _search_of(
 
 
 class WantedRange(NamedTuple):
-    """Integers from ``low`` to ``high``, the nearer to ``best`` the better."""
+    """Integers from ``low`` to ``high``; nearer to ``best`` is better."""
 
     best: int
     low: float
@@ -155,7 +155,7 @@ class WantedRange(NamedTuple):
 
 @dataclass
 class ConditionSearch:
-    """A search around a failing case, ``start``, by at most ``left`` cases, ``until`` a monotonic time."""
+    """A search around the failing case ``start``, by at most ``left`` cases, before the monotonic time ``until``."""
 
     condition: FailureCluster
     start: Case
@@ -167,18 +167,18 @@ class ConditionSearch:
     until: float = 0.0
 
     def run(self) -> None:
-        """Narrow each threshold, and then judge neighbours."""
+        """Narrow each threshold, then judge neighbours."""
         self.known.add(self.start.id)
         thresholds = [number for number, term in enumerate(self.condition.terms) if term.is_threshold]
         for number, bound in zip(thresholds, self.condition.bounds, strict=True):
             if bound.conforms is not None:
                 self._narrow(number, bound, bound.conforms)
         for case in self._neighbours():
-            if self._has_room and self._can_be_asked(case):
+            if self._has_room and self._can_call(case):
                 self._judged(case)
 
     def _neighbours(self) -> Iterator[Case]:
-        """Yield the cases that differ from the first in one respect: what a plan left open, they may refute."""
+        """Yield the cases that differ from the first in one respect, which may refute the condition."""
         start, profile = self.start, CASE_ASPECTS.get(self.aspect, CASE_ASPECTS["values"]).profile
         dtypes = [each[1:] for each in self.subjects if each[0] == start.operator]
         changes: list[Record] = [{"dtype": dtype, "index_dtype": index_dtype} for dtype, index_dtype in dtypes]
@@ -197,9 +197,9 @@ class ConditionSearch:
         return self.left > 0 and time.monotonic() < self.until
 
     def _narrow(self, number: int, bound: Bound, conforms: int) -> None:
-        """Halve the distance between failing and conforming values, as long as cases with values between can be made.
+        """Bisect between failing and conforming values, while cases in between can be made.
 
-        The case that conformed may have been of another kind, so first one like the failing case has to conform there.
+        The case that conformed may be of another kind, so a case like the failing one must conform there first.
         """
         fails = bound.fails
         farther = (-inf, conforms) if conforms < fails else (conforms, inf)
@@ -216,7 +216,7 @@ class ConditionSearch:
                     conforms = value
 
     def _outcome_at(self, number: int, feature: str, wanted: WantedRange) -> tuple[int, bool] | None:
-        """Judge a case whose feature is in a range: (value, whether it fails); None if there is no such case."""
+        """Judge a case with a feature in a range; return (value, whether it fails), or None if there is none."""
         for base in _plainer(self.start):
             for value, case in self._candidates(base, number, feature, wanted)[:_MOST_TRIED]:
                 if (fails := self._fails(case)) is not None:
@@ -224,32 +224,32 @@ class ConditionSearch:
         return None
 
     def _candidates(self, base: Case, number: int, feature: str, wanted: WantedRange) -> list[tuple[int, Case]]:
-        """List the (value, case) that differ from a case by a parameter and meet all terms but one, the best first."""
-        found: list[tuple[int, Case]] = []
+        """Return the (value, case) that differ from a case in a parameter and meet all other terms, best first."""
+        candidates: list[tuple[int, Case]] = []
         for parameter in parameters(base) if self._has_room else ():
-            made = _nearest(parameter, lambda case: self._value(case, feature), wanted)
-            if made is None or not self._can_be_asked(made[1]):
+            nearest = _nearest(parameter, lambda case: self._value(case, feature), wanted)
+            if nearest is None or not self._can_call(nearest[1]):
                 continue
-            if all(holds or term == number for term, holds in enumerate(self.met(made[1]))):
-                found.append(made)
-                if made[0] == wanted.best:
+            if all(holds or term == number for term, holds in enumerate(self.met(nearest[1]))):
+                candidates.append(nearest)
+                if nearest[0] == wanted.best:
                     break
-        return sorted(found, key=lambda candidate: abs(candidate[0] - wanted.best))
+        return sorted(candidates, key=lambda candidate: abs(candidate[0] - wanted.best))
 
     def _fails(self, case: Case) -> bool | None:
-        """Tell whether a case fails with one of 2 seeds, or 6; None if nothing is learned."""
+        """Tell whether a case fails with one of 2 seeds (6 if the condition has exceptions); None if unknown."""
         seen: set[bool | None] = set()
         for more in range(6 if self.condition.counts.exceptions else 2):
             if self._has_room and True not in seen:
                 seen.add(self._judged(replace(case, seed=case.seed + more)))
         return None if seen <= {None} else True in seen
 
-    def _can_be_asked(self, case: Case) -> bool:
+    def _can_call(self, case: Case) -> bool:
         subject = self.subjects.get((case.operator, case.dtype, case.index_dtype))
         return subject is not None and has_call(subject, case)
 
     def met(self, case: Case) -> list[bool]:
-        """Return which terms of the condition a case meets; what only an answer has counts as met."""
+        """Return which terms of the condition a case meets; terms that only an answer can show count as met."""
         values, terms = self._features(case), self.condition.terms
         return [term.feature not in values or term.is_met_by(values[term.feature]) for term in terms]
 
@@ -272,20 +272,19 @@ class ConditionSearch:
 
 
 def _plainer(case: Case) -> Iterable[Case]:
-    made = [case]
+    variants = [case]
     changes: list[Record] = [{"shape": [1, case.planes, *case.spatial_shape]}, {"layouts": {}}]
     for change in changes:
-        made += [other for base in tuple(made) if (other := changed(base, change)) is not None]
-    return dict.fromkeys(made)
+        variants += [other for base in tuple(variants) if (other := changed(base, change)) is not None]
+    return dict.fromkeys(variants)
 
 
 def _nearest(
     parameter: Parameter, number_of: Callable[[Case], int | None], wanted: WantedRange
 ) -> tuple[int, Case] | None:
-    """Vary a parameter until a number is nearest to the best in a range: (number, case); None if it is never in it.
+    """Vary a parameter until a number is nearest to the best in a range; return (number, case), None if never in it.
 
-    Values around the parameter's own and powers of two are tried, then those between two where the number passes the
-    best.
+    First it tries values near the parameter's own, and powers of two. Then it bisects where the number passes the best.
     """
     seen: dict[int, tuple[int, Case]] = {}
 

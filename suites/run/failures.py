@@ -1,4 +1,4 @@
-"""The failures of a run: which call is to blame, what evidence they leave, how often and how small they repeat."""
+"""The failures of a run: which call is to blame, their evidence, their rate, and the smallest failing case."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ from poolproof.suites.run.repetition import DEATHS, SECONDS, Repetition, attribu
 from poolproof.suites.run.sandbox import Sandbox
 
 _SMALL = 1 << 22
-"""Bytes of a call up to which it is made again before another: a sequence holds all of its calls in memory."""
+"""Most bytes of a call that is repeated before another: a sequence has all of its calls in memory."""
 
 
 @dataclass(eq=False)
 class Failures:
-    """What becomes of rows that deviate.
+    """Settles, repeats and shrinks rows that deviate.
 
-    folder
-        That of the run, where failures leave evidence: at most ``most_evidence`` files of a kind, of which
-        ``evidence`` counts those that are there.
-    sandbox, waive
-        The sandbox of a backend; a row with waivers applied.
-    shrinks, shrink_seconds
-        Whether failures are shrunk, and for how long each.
-    until
-        A monotonic time after which nothing is repeated or shrunk. With one, a failure of each check is shrunk, else
-        of each check and operator.
+    Attributes:
+        folder: Folder of the run, for evidence: at most ``most_evidence`` files of a kind.
+        sandbox: Returns the sandbox of a backend.
+        waive: Returns a row with waivers applied.
+        evidence: Number of files of each kind.
+        shrinks: Whether failures are shrunk.
+        shrink_seconds: Time to shrink one failure.
+        until: Monotonic deadline; no failure is repeated or shrunk after it. With a deadline, one failure per check is
+            shrunk, otherwise one per check and operator.
     """
 
     folder: Path
@@ -60,7 +59,7 @@ class Failures:
     _shrunk: set[tuple[str, ...]] = field(default_factory=set)
 
     def settle(self, question: Question, row: Row) -> tuple[Row, ...]:
-        """Return the final row of a question that deviates, and that of an auxiliary call that is blamed instead."""
+        """Return the final row of a deviating question, and that of an auxiliary call that is blamed instead."""
         rows = attribute(question, row, partial(self._judge_fresh, row["backend"]))
         if rows[0]["verdict"] not in FAILED and len(rows) > 1:
             evidence_path(self.folder, row["case_id"], row["backend"]).unlink(missing_ok=True)
@@ -85,18 +84,18 @@ class Failures:
         return self.shrinks and self._claim_of(row) not in self._shrunk.union(map(self._claim_of, waiting))
 
     def examine(self, block: Block, question: Question, row: Row, earlier: Sequence[Question] = ()) -> None:
-        """Add to the row of a new failure how often it fails, and the smallest case that does.
+        """Add to the row of a new failure its rate, and the smallest failing case.
 
-        If it never fails alone, that is the shortest sequence of calls, of those of the block that came ``earlier``.
+        If it never fails alone, the shortest failing sequence of ``earlier`` calls of the block is added instead.
         """
         again = self.repeat(question, row)
         if self.shrinks and again.rows and not again.failures and isinstance(question, CaseQuestion):
-            self._tell_as_sequence(question.case, row, earlier)
+            self._add_sequence(question.case, row, earlier)
         elif self.shrinks and self._claim_of(row) not in self._shrunk:
             self._shrink(block, question, row, again)
 
     def repeat(self, question: Question, row: Row) -> Repetition:
-        """Repeat the first failure of its kind, and add to its row how often it fails."""
+        """Repeat the first failure of its kind, and add its rate to its row."""
         if kind_of(row) in self._kinds:
             return Repetition()
         self._kinds.add(kind_of(row))
@@ -105,15 +104,15 @@ class Failures:
         return again
 
     def _shrink(self, block: Block, question: Question, row: Row, again: Repetition) -> None:
-        """Add the columns with the smallest question that fails alike and as often, if the failure ever repeats.
+        """Add the columns of the smallest question with the same failure and rate, if the failure ever repeats.
 
-        It is repeated, for its evidence, and to see how often it fails.
+        It is repeated for its evidence and its rate.
         """
         backend, case_id = row["backend"], row["case_id"]
 
-        def still_fails(asked: Question) -> bool:
-            (other,) = map(self.waive, self.sandbox(backend).judge([asked]))
-            return _fails_like(row, attribute(asked, other, partial(self._judge_fresh, backend))[0])
+        def still_fails(candidate: Question) -> bool:
+            (other,) = map(self.waive, self.sandbox(backend).judge([candidate]))
+            return _fails_like(row, attribute(candidate, other, partial(self._judge_fresh, backend))[0])
 
         if self._left <= 0.0 or (again.rows and not again.failures):
             return
@@ -130,15 +129,15 @@ class Failures:
         self._shrunk.add(self._claim_of(row))
         row |= {"shrunk": alike[0]["case"], "shrunk_reason": alike[0]["reason"], **repeated.columns}
 
-    def _tell_as_sequence(self, case: Case, row: Row, earlier: Sequence[Question]) -> None:
-        """Add the shortest sequence of earlier calls behind which that of a case is wrong, each time anew."""
+    def _add_sequence(self, case: Case, row: Row, earlier: Sequence[Question]) -> None:
+        """Add the shortest sequence of earlier calls after which a case's call fails, each time in a fresh process."""
         cases = [each.case for each in earlier if isinstance(each, CaseQuestion)]
         small = [each for each in cases if each.memory_bytes() < _SMALL][1 - MOST :]
 
-        def ask(asked: Question) -> Row:
-            found = self._judge_fresh(row["backend"], asked)
-            is_alike = deviates(found) and f" of call {len(cast(PhaseQuestion, asked).cases) - 1}" in found["reason"]
-            return found if is_alike else found | {"verdict": str(Verdict.CONFORMS)}
+        def ask(calls: Question) -> Row:
+            judged = self._judge_fresh(row["backend"], calls)
+            is_alike = deviates(judged) and f" of call {len(cast(PhaseQuestion, calls).cases) - 1}" in judged["reason"]
+            return judged if is_alike else judged | {"verdict": str(Verdict.CONFORMS)}
 
         def behind(before: Sequence[Case]) -> PhaseQuestion:
             return PhaseQuestion.of_sequence(one_by_one((*before, case)), PHASES, row["block"])
@@ -154,7 +153,7 @@ class Failures:
     def _alone(self, backend: str, ending: str, question: Question) -> Row:
         """Judge a question, and its auxiliary calls, each in a fresh process.
 
-        If it dies as before, it is not attributed again: each repeat of a hang costs a full timeout.
+        If it dies the same way, it is not attributed again: each repeat of a hang costs a full timeout.
         """
         row = self._judge_fresh(backend, question)
         if row["verdict"] == ending in DEATHS:
@@ -165,7 +164,7 @@ class Failures:
         return self.waive(self.sandbox(backend).judge_alone(question))
 
     def _claim_of(self, row: Row) -> tuple[str, ...]:
-        """Return what is shrunk once: a smaller case has to violate the first of the checks, no more."""
+        """Return the key of what is shrunk once: a smaller case must violate the first check only."""
         operator = row["operator"] if self.until == inf else ""
         return row["backend"], operator, row["verdict"], *row["checks_violated"][:1]
 

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM, none of which is lost.
+"""Ctrl-C and SIGTERM, none of which gets lost.
 
-Python cannot raise in a callback of the garbage collector, such as Hypothesis has: it prints the interrupt and drops
-it. So every interrupt is also recorded, and raised again between two questions.
+In a callback of the garbage collector, such as Hypothesis's, Python prints an exception and drops it. So every
+interrupt is also recorded, and raised again between two questions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _pending = False
 
 
 def keep_interrupts() -> None:
-    """Record every interrupt from now on, besides raising it; SIGTERM counts as one, unless one came before."""
+    """Record and raise every interrupt from now on; SIGTERM counts as one, unless one came before."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
 
@@ -25,7 +25,7 @@ def ignore_termination() -> None:
 
 
 def put_off_interrupt() -> None:
-    """Answer the next Ctrl-C with a sentence alone, and raise at the one behind it: the report is being written."""
+    """Answer the next Ctrl-C with a sentence only, and raise at the one after it: the report is being written."""
     signal.signal(signal.SIGINT, _put_off)
 
 

@@ -1,4 +1,4 @@
-"""A scheduler of xdist for sessions with a budget: each worker judges blocks of its own, and their parts in order."""
+"""A scheduler of xdist for sessions with a budget: each worker judges its own blocks, and their parts in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poolproof.suites.plan.selection import balance, tested_block
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]
-    """Deals blocks out to as many lanes as there are workers, by their cost; anything else by its place in the list."""
+    """Distributes blocks by cost to one lane per worker, and other tests by the characters of their names."""
 
     def __init__(self, config: pytest.Config, log: Any, blocks: Iterable[Block]) -> None:
         super().__init__(config, log)
@@ -22,5 +22,5 @@ class Lanes(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         """Return the lane of a test."""
-        others = sum(map(ord, nodeid)) % self.numnodes
-        return str(self._lanes.get(tested_block(nodeid), others))
+        fallback = sum(map(ord, nodeid)) % self.numnodes
+        return str(self._lanes.get(tested_block(nodeid), fallback))

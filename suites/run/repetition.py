@@ -1,9 +1,9 @@
-"""Failures judged again: how often they repeat, each time first and alone in a process, and which call is to blame.
+"""Repetition of failures: their rate, each time alone in a fresh process, and which call is to blame.
 
-A question that fails now and then is repeated more often than one that always fails, so that its rate means something.
-A call may die, or give wrong results, because of what was called before it in the same process. If one of a question's
-auxiliary calls deviates by itself, the question is judged again without it: a failure that remains belongs to the
-question's own call. Otherwise the auxiliary call is blamed.
+A question that fails sometimes is repeated more often than one that always fails, for a meaningful rate. A call may
+die, or give wrong results, because of an earlier call in the same process. If one of a question's auxiliary calls
+deviates by itself, the question is judged again without it. A failure that remains belongs to the question's own call.
+Otherwise the auxiliary call is blamed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from poolproof.suites.judging.question import Question
 SECONDS = 10.0
 """Seconds after which no repetition begins."""
 
-ENOUGH, MOST = 3, 10
-"""Repetitions if all of them fail, which makes the failure permanent; and at most, if some do not."""
+ENOUGH = 3
+"""Repetitions if all of them fail: the failure is permanent."""
+
+MOST = 10
+"""Most repetitions, if some of them pass."""
 
 T = TypeVar("T")
 
@@ -36,7 +39,7 @@ DEATHS = (Verdict.CRASHED, Verdict.TIMED_OUT)
 
 @dataclass(frozen=True)
 class Repetition:
-    """The rows of a repeated question, but for those that judge nothing."""
+    """The rows of a repeated question that have a judgement."""
 
     rows: tuple[Row, ...] = ()
 
@@ -49,14 +52,14 @@ class Repetition:
         return {"asked_again": len(self.rows), "failed_again": len(self.failures)} if self.rows else {}
 
     def fails_as_often_as(self, other: Repetition) -> bool:
-        """Compare the rates of failures; an other that was not repeated counts as failing always."""
+        """Compare the rates of failures; an ``other`` without repetitions counts as always failing."""
         if not other.rows:
             return len(self.failures) == len(self.rows)
         return len(self.failures) * len(other.rows) >= len(other.failures) * len(self.rows)
 
 
 def repeat(question: Question, ask: Ask, seconds: float = SECONDS) -> Repetition:
-    """Repeat a question until its rate of failures is known, or the time is up."""
+    """Repeat a question until its failure rate is known, or the time is up."""
     deadline = time.monotonic() + seconds
     answers: list[Row] = []
     while len(answers) < MOST and not (answers and time.monotonic() > deadline):
@@ -67,9 +70,9 @@ def repeat(question: Question, ask: Ask, seconds: float = SECONDS) -> Repetition
 
 
 def shortest_before(earlier: Sequence[T], fails: Callable[[Sequence[T]], bool], deadline: float) -> Sequence[T]:
-    """Return a short list of those that came earlier behind which something fails; none if there is none in time.
+    """Return a short list of ``earlier`` items after which something fails; empty if none is found in time.
 
-    The last one is tried, twice as many, and so on. Of these, halves are left out, then smaller parts.
+    It tries the last item, then twice as many, and so on. Then it leaves out halves, and smaller parts.
     """
     count, kept = 1, earlier[-1:]
     while kept and not fails(kept):
@@ -89,7 +92,7 @@ def deviates(row: Row) -> bool:
 
 
 def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
-    """Return the question's final row, followed by that of the auxiliary call that is blamed instead, if one is."""
+    """Return the question's final row, followed by that of an auxiliary call that is blamed instead."""
     is_found_late = row["verdict"] in FAILED and {*CALLS_AUXILIARIES, REFUSAL} & {*(row["checks_violated"] or ())}
     auxiliary: Sequence[Question] = question.auxiliary_calls() if row["verdict"] in DEATHS or is_found_late else ()
     if not auxiliary:
@@ -100,20 +103,20 @@ def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     blamed: list[tuple[Question, Row]] = []
     again = row
     while again["verdict"] in FAILED:
-        named = [call for call in auxiliary if call.to_line() in again["reason"]]  # mostly it is one of these
+        named = [call for call in auxiliary if call.to_line() in again["reason"]]  # usually one of these is to blame
         guilty = _guilty(named, ask) or _guilty([call for call in auxiliary if call not in named], ask)
         if not guilty:
             return (again,)
         blamed += guilty
         auxiliary = [call for call in auxiliary if all(call is not other for other, _ in guilty)]
         again = ask(question.without_auxiliary([call.id for call, _ in blamed]))
-    call, found = blamed[0]
-    if question.evidence and not question.evidence.shrunk_from:  # left by none but the one that gets a row
+    call, blamed_row = blamed[0]
+    if question.evidence and not question.evidence.shrunk_from:  # only a call with its own row leaves evidence
         kept = ask(call.with_evidence_dir(question.evidence))
-        found = kept if deviates(kept) else found
-    reason = f"asked without a call that came before and deviates by itself: {replay_line(found)}"
-    return again | {"reason": "; ".join(filter(None, (again["reason"], reason)))}, found
+        blamed_row = kept if deviates(kept) else blamed_row
+    reason = f"asked without a call that came before and deviates by itself: {replay_line(blamed_row)}"
+    return again | {"reason": "; ".join(filter(None, (again["reason"], reason)))}, blamed_row
 
 
 def _guilty(calls: Sequence[Question], ask: Ask) -> list[tuple[Question, Row]]:
-    return [(call, found) for call in calls if deviates(found := ask(call))]
+    return [(call, row) for call in calls if deviates(row := ask(call))]

@@ -26,27 +26,27 @@ from poolproof.suites.run.repetition import deviates
 from poolproof.suites.run.sandbox import Sandbox
 
 SHRINK_SECONDS = 20.0
-"""Seconds for which one failure is shrunk."""
+"""Time to shrink one failure, in seconds."""
 
 MOST_ERRORS = 10
-"""Cases that may all end in the same error of their adapter, with nothing else judged, before a session stops."""
+"""A session stops if this many cases end in the same error of their adapter, and nothing else was judged."""
 
 PROCESSES = "processes"
-"""Name of the folder in that of a run that processes write to while they judge."""
+"""Subfolder of a run that processes write to while they judge."""
 
 MOST_EVIDENCE = 50
-"""Files of evidence that a run keeps per backend, verdict and violated check; of each kind of failure at least one."""
+"""Most files of evidence per backend, verdict and violated check; each kind of failure has at least one."""
 
 
 _MOST_SHOWN = 3
-"""Failures of a block that its test shows."""
+"""Most failures of a block in the message of its test."""
 
 
 @dataclass
 class BlockResult:
-    """The failures and the number of rows, by aspect, of a block, or of several.
+    """The failures of one or several blocks, and their number of rows by aspect.
 
-    ``reasons`` counts why rows are no verdict; ``is_cut`` says that the deadline cut it off.
+    ``reasons`` counts the reasons of rows without a verdict; ``is_cut`` says that the deadline ended it.
     """
 
     aspects: Counter[str] = field(default_factory=Counter)
@@ -81,12 +81,12 @@ class BlockResult:
 
     @property
     def skipped(self) -> str:
-        """The most frequent reason why nothing was judged; empty if something was."""
+        """The most frequent reason if nothing was judged; empty if something was."""
         is_skipped = self.rows and self.reasons.total() == self.rows
         return safe(self.reasons.most_common(1)[0][0]) if is_skipped else ""
 
     def message(self, most: int = _MOST_SHOWN) -> str:
-        """Describe the first failures, each with its cause and the line that replays it."""
+        """Return the first failures as text, each with its cause and its replay line."""
         more = [f"and {len(self.failures) - most} more"] if len(self.failures) > most else []
         shown = map(failure_text, self.failures[:most])
         return "\n\n".join([f"{len(self.failures)} of {self.rows} cases failed", *shown, *more])
@@ -94,22 +94,19 @@ class BlockResult:
 
 @dataclass(eq=False)
 class Runner:
-    """Judges blocks and single cases on any backend, one sandbox each, until closed.
+    """Judges blocks and single cases on any backend, with one sandbox each, until closed.
 
-    folder, name
-        The folder of the run, and the name of this process in it.
-    waive, record
-        Apply waivers to a row; take a finished row.
-    timeout, until
-        Seconds that a case may take, and the monotonic time after which no case is begun and no failure is shrunk.
-    done
-        What an interrupted run has.
-    loaded
-        Workers with a loaded backend, by its name.
-    shrinks, shrink_seconds, most_evidence
-        As in `Failures`.
-    keeps_going
-        If false, `CannotGoOn` where an adapter does nothing but raise.
+    Attributes:
+        folder: Folder of the run.
+        name: Name of this process in it.
+        waive: Applies waivers to a row.
+        record: Takes a finished row.
+        timeout: Time limit of a case, in seconds.
+        until: Monotonic deadline; no case begins and no failure is shrunk after it.
+        done: Recorded cases of an interrupted run.
+        loaded: Workers with a loaded backend, by its name.
+        shrinks: As ``shrink_seconds`` and ``most_evidence``, see `Failures`.
+        keeps_going: If false, `CannotGoOn` is raised if an adapter only raises.
     """
 
     folder: Path
@@ -145,12 +142,12 @@ class Runner:
     def judge(self, block: Block, part: Sequence[Question] | None = None) -> BlockResult:
         """Judge the cases of a block, or a ``part`` of them, and record all rows.
 
-        Rows are recorded as they come, but for the first failure of each kind and the first that breaks a claim: those
-        wait until the block is judged, to be repeated and shrunk. An interruption costs their repetition, never the
-        row. If this process dies, a resumed run judges again whatever has no row.
+        Rows are recorded at once. Only the first failure of each kind, and the first of each claim, wait for the end of
+        the block, to be repeated and shrunk. An interrupt costs their repetition, never the row. If this process dies,
+        a resumed run judges all cases without a row again.
         """
         questions = block.questions() if part is None else part
-        if self.done.cases:  # else no ids are asked for: they are hashes, which cost as much as drawing
+        if self.done.cases:  # ids are hashes, which cost as much as drawing
             name = block.row_block
             questions = [asked for asked in questions if (name, asked.id) not in self.done.cases]
         result = BlockResult()
@@ -162,10 +159,10 @@ class Runner:
                 if time.monotonic() >= self.until:
                     result.is_cut = True
                     break
-                question, row, others = next(judged)
-                for each in (*others, row):
+                question, row, further = next(judged)
+                for each in (*further, row):
                     result.add(each)
-                if row["verdict"] in FAILED and self._failures.is_new(row, (other for _, other, _ in waiting)):
+                if row["verdict"] in FAILED and self._failures.is_new(row, (kept for _, kept, _ in waiting)):
                     waiting.append((question, row, tuple(right)))
                 else:
                     self.keep(row)
@@ -183,25 +180,25 @@ class Runner:
         return result
 
     def judge_one(self, question: Question, backend: str, repeats: bool = True) -> tuple[Row, ...]:
-        """Judge and record a single question, and how often it fails, unless ``repeats`` is false.
+        """Judge and record a single question; add its failure rate if ``repeats``.
 
         Return its row, and those of auxiliary calls that are blamed instead.
         """
-        ((question, row, others),) = self._rows(backend, [question])
+        ((question, row, further),) = self._rows(backend, [question])
         if repeats and row["verdict"] in FAILED:
             self._failures.repeat(question, row)
         self.keep(row)
-        return row, *others
+        return row, *further
 
     def ask(self, question: Question, backend: str, block: Block) -> tuple[Row, ...]:
-        """Judge a question of no plan, as `judge_one` does, and leave it to the caller to `keep` its row.
+        """Judge a question outside of the plan, as `judge_one`, but let the caller `keep` its row.
 
-        A new failure is repeated, and made smaller as those of ``block`` are.
+        A new failure is repeated, and shrunk like those of ``block``.
         """
-        ((question, row, others),) = self._rows(backend, [question])
+        ((question, row, further),) = self._rows(backend, [question])
         if row["verdict"] in FAILED and self._failures.is_new(row, ()):
             self._failures.examine(block, question, row)
-        return row, *others
+        return row, *further
 
     def close(self) -> None:
         for sandbox in self._sandboxes.values():
@@ -211,7 +208,7 @@ class Runner:
             worker.close()
 
     def _rows(self, backend: str, questions: Sequence[Question]) -> Generator[tuple[Question, Row, list[Row]]]:
-        """Yield each question with its row, and the rows of calls that nobody planned, which are recorded."""
+        """Yield each question with its row, and the recorded rows of unplanned calls."""
         sandbox = self._sandbox(backend)
         evidence = EvidenceFolder(self.folder, backend, wants=lambda row: self._wants_evidence(row | sandbox.labels))
         asked = [question.with_evidence_dir(evidence) for question in questions]
@@ -231,7 +228,7 @@ class Runner:
         return rows
 
     def keep(self, row: Row) -> None:
-        """Record a row; `CannotGoOn` at so many of adapters that raise in one place, and none of another end."""
+        """Record a row; raise `CannotGoOn` after `MOST_ERRORS` errors of one place in an adapter, and nothing else."""
         self.record(row)
         if self.keeps_going or row["verdict"] in (Verdict.NOT_RUN, Verdict.NOT_SUPPORTED):
             return

@@ -1,7 +1,7 @@
 """The sandbox of a backend: an implementation that crashes or hangs costs one case.
 
-A `Sandbox` decides how long a question may take, when it is asked again in a fresh process, and whom a death accuses.
-Every case is written to disk before it is judged: after a power cut the case in flight is still known.
+A `Sandbox` decides how long a question may take, when to judge it again in a fresh process, and whom to blame for a
+death. Every case is written to disk before it is judged: after a power cut the case in flight is still known.
 """
 
 from __future__ import annotations
@@ -33,22 +33,29 @@ from poolproof.suites.plan.plans import Survey
 _KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
 _KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
 
-_SLOWER, _LEAST_SECONDS = 10.0, 2.0
-"""How much longer than the longest so far the first case of a process may take, and at least: of a library that hangs
-every process but one begins with a case that hangs."""
+_SLOWER = 10.0
+"""Time added to a process's first case, relative to the longest so far: a library may hang in each of them."""
 
-_SHARE, _SHARE_LATER, _SHORTEST = 2, 16, 1.0
-"""A case may take half of the time that is left of a budget, a sixteenth once one has hung, and so many seconds
-whatever is left."""
+_LEAST_SECONDS = 2.0
+"""Least additional seconds of a process's first case."""
+
+_SHARE = 2
+"""One case may use at most half of the remaining time of a budget."""
+
+_SHARE_LATER = 16
+"""After the first hang, at most a sixteenth."""
+
+_SHORTEST = 1.0
+"""In any case, this many seconds."""
 
 
 class Sandbox:
-    """Judges questions on one backend, surviving whatever the implementation does.
+    """Judges questions on one backend, and survives whatever the implementation does.
 
-    The calls of a case may take ``timeout`` seconds, and a share of what is left ``until`` a monotonic time; what is
-    cut off sooner than it times out is not judged. ``scratch`` is a folder for the file of the case in flight, whose
-    name contains ``name``. ``loaded`` is a worker with the backend loaded. ``unplanned`` are rows of processes that
-    died between two calls, for the caller to take.
+    A case may take ``timeout`` seconds, and a share of the time left before the monotonic time ``until``. If that share
+    ends it, it is not judged. The file of the case in flight lies in ``scratch``, and its name contains ``name``.
+    ``loaded`` is a worker with the backend loaded. ``unplanned`` are rows of processes that died between two calls, for
+    the caller to take.
     """
 
     def __init__(
@@ -72,7 +79,7 @@ class Sandbox:
 
     @property
     def labels(self) -> Row:
-        """The columns that say who judged, and when."""
+        """The columns of the judging process and the time."""
         product = self.worker.description.product
         timeout = () if self._timeout == USUAL_TIMEOUT else ("--timeout", f"{self._timeout:g}")
         return {
@@ -84,7 +91,7 @@ class Sandbox:
         }
 
     def start(self) -> Survey:
-        """Load and survey the backend; `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
+        """Load and survey the backend; raise `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
         self.worker.load()
         return survey_of(self.worker)
 
@@ -121,40 +128,40 @@ class Sandbox:
             self.worker.build(dtype)
 
     def _row(self, question: Question) -> Row:
-        """Judge a question, once more in a fresh process if what came before it in its process may be to blame."""
+        """Judge a question; repeat it in a fresh process if an earlier call in its process may be to blame."""
         self._note_in_flight(question)
         self._report_late_death()
         previous = self.worker.last if self.worker.state is WorkerState.WARM else None
-        found = self._answer(question)
-        if previous and self._may_be_inherited(found):
+        result = self._answer(question)
+        if previous and self._may_be_inherited(result):
             self.worker.end()
-            first, found = found, self._answer(question)
-            if isinstance(first, HostDied) and not isinstance(found, HostDied):
+            first, result = result, self._answer(question)
+            if isinstance(first, HostDied) and not isinstance(result, HostDied):
                 reason = f"died in case {question.id}, which it survives when asked again, after case {previous.id}"
                 self._add_unplanned(not_survived(question, Verdict.CRASHED, f"{reason}: the process {first}"))
-        if isinstance(found, HostDied) and found.was_killed:
+        if isinstance(result, HostDied) and result.was_killed:
             return self._retry(question)
-        return self._row_of(question, found)
+        return self._row_of(question, result)
 
-    def _may_be_inherited(self, found: Row | HostDied) -> bool:
-        """Tell whether an end may be due to an earlier call: one that damaged memory, an adapter or the device."""
-        if isinstance(found, HostDied):
-            return found.verdict is Verdict.CRASHED and not found.was_killed
-        has_lost_device = found["verdict"] == Verdict.NOT_RUN and self.worker.state is WorkerState.SPOILED
-        return has_lost_device or found["verdict"] == Verdict.ADAPTER_ERROR
+    def _may_be_inherited(self, result: Row | HostDied) -> bool:
+        """Tell whether a result may be due to an earlier call that damaged memory, an adapter or the device."""
+        if isinstance(result, HostDied):
+            return result.verdict is Verdict.CRASHED and not result.was_killed
+        has_lost_device = result["verdict"] == Verdict.NOT_RUN and self.worker.state is WorkerState.SPOILED
+        return has_lost_device or result["verdict"] == Verdict.ADAPTER_ERROR
 
     def _retry(self, question: Question) -> Row:
-        """Judge a question again, alone, whose process was killed from outside.
+        """Judge a question again, alone, after its process was killed from outside.
 
-        If it is killed once more, it is blamed, unless the system ran out of memory meanwhile, or does not say.
+        A second kill is its fault, unless the system ran out of memory meanwhile, or cannot tell.
         """
         ran_out = self._system_ran_out()
-        found = self._answer(question)
-        if isinstance(found, HostDied) and found.was_killed and (self._system_ran_out() or ran_out):
+        result = self._answer(question)
+        if isinstance(result, HostDied) and result.was_killed and (self._system_ran_out() or ran_out):
             return self._not_run(question, _KILLED_TWICE)
-        row = self._row_of(question, found)
+        row = self._row_of(question, result)
         if row["verdict"] in FAILED:
-            return row  # its reason is what was found
+            return row  # its reason is the failure
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answer(self, question: Question) -> Row | HostDied:
@@ -178,22 +185,22 @@ class Sandbox:
             hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
             return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
         row["seconds"] = time.perf_counter() - began
-        if is_first_launch and row["verdict"] in (Verdict.CONFORMS, Verdict.VIOLATES):  # others may have called nothing
+        if is_first_launch and row["verdict"] in (Verdict.CONFORMS, Verdict.VIOLATES):  # others may have made no call
             self._slowest_first = max(self._slowest_first or 0.0, row["seconds"])
         return row
 
     @property
     def _warm_up_seconds(self) -> float:
-        """What the first case of a process has besides its time limit."""
+        """Additional seconds of a process's first case."""
         if self._slowest_first is None:
             return WARM_UP_SECONDS
         return min(WARM_UP_SECONDS, max(_SLOWER * self._slowest_first, _LEAST_SECONDS))
 
-    def _row_of(self, question: Question, found: Row | HostDied) -> Row:
-        if not isinstance(found, HostDied):
-            return found | self.labels | {"reason": visible(found["reason"])}
+    def _row_of(self, question: Question, result: Row | HostDied) -> Row:
+        if not isinstance(result, HostDied):
+            return result | self.labels | {"reason": visible(result["reason"])}
         call = self.worker.remote.in_flight
-        row = not_survived(question, found.verdict, f"the call {found}", written_text(call) if call else "")
+        row = not_survived(question, result.verdict, f"the call {result}", written_text(call) if call else "")
         row |= self.labels
         if question.evidence and question.evidence.wants(row):
             question.evidence.write_unfinished(row, call)
@@ -213,12 +220,12 @@ class Sandbox:
         self.unplanned.append(row | self.labels | {"block": "", "aspect": NEIGHBOURS})
 
     def _system_ran_out(self) -> bool:
-        """Tell whether the system may have killed processes for memory since it was last looked at."""
+        """Tell whether the system may have killed processes for memory since the last call."""
         before, self._oom_kills = self._oom_kills, _oom_kills()
         return self._oom_kills is None or self._oom_kills != before
 
     def _note_in_flight(self, question: Question) -> None:
-        """Overwrite the file that names the question, padded with blanks: truncating it would take longer."""
+        """Overwrite the file with the question, padded with blanks: truncating takes longer."""
         backend = json.dumps(self.worker.backend)
         line = f'{{"backend": {backend}, "aspect": "{question.aspect.id}", "case": {question.to_line()}}}'
         with writing(self._path):
@@ -234,5 +241,5 @@ class Sandbox:
 
 
 def _oom_kills() -> int | None:
-    """Count the processes that the system has killed because it ran out of memory; None if it does not say."""
+    """Return the number of processes that the system killed for memory; None if it is unknown."""
     return number_in(Path("/proc/vmstat"), "oom_kill")

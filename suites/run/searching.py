@@ -1,4 +1,4 @@
-"""The searches of a session: profiles of Hypothesis, remembered failures, and who judges the cases."""
+"""The searches of a session: profiles of Hypothesis, remembered failures, and the judging of cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from poolproof.suites.run.runner import BlockResult, Runner
 def register_profiles(database: Path) -> None:
     """Register a profile of Hypothesis for each plan; failing examples are remembered in a folder.
 
-    Hypothesis does not shrink them itself: its own way leaves larger cases than ``smaller_case``.
+    Hypothesis does not shrink them: it leaves larger cases than ``smaller_case``.
     """
     for plan, examples in EXAMPLES.items():
         settings.register_profile(
@@ -42,9 +42,9 @@ def register_profiles(database: Path) -> None:
 
 
 def prepared(test: Callable[..., None], search: Search, seed_of_run: int | None) -> Callable[..., None]:
-    """Return a test of Hypothesis for one search, whose cases follow from its own name and a seed, if there is one.
+    """Return a test of Hypothesis for one search; its cases follow from its name and a seed, if there is one.
 
-    It is made anew of the function inside: a seed turns the database off, and new settings turn it on again.
+    It wraps the inner function anew: a seed turns the database off, and new settings turn it on again.
     """
     own = given(data=st.data())(test.hypothesis.inner_test)  # type: ignore[attr-defined]
     usual = settings.get_profile(settings.get_current_profile_name())
@@ -54,10 +54,10 @@ def prepared(test: Callable[..., None], search: Search, seed_of_run: int | None)
 
 
 class Memory(ExampleDatabase):
-    """The failing examples of earlier runs; Hypothesis runs them first, and deletes those that fail no more."""
+    """The failing examples of earlier runs; Hypothesis runs them first, and deletes those that pass."""
 
     judging: Judging | None = None
-    """Who judges the search that runs."""
+    """The judging of the current search."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Memory(ExampleDatabase):
         return self._kept.fetch(key)
 
     def save(self, key: bytes, value: bytes) -> None:
-        """Keep an example that fails; those with the best scores would make a run depend on the run before."""
+        """Keep a failing example only: best-scoring ones would make a run depend on earlier runs."""
         if self.judging is not None and self.judging.has_failed:
             self._kept.save(key, value)
 
@@ -85,7 +85,7 @@ class Judging:
     runner: Runner
     done: Done
     over: str = ""
-    """Why it is skipped behind the deadline of the runner."""
+    """Reason to skip after the runner's deadline."""
     result: BlockResult = field(default_factory=BlockResult)
     has_failed: bool = False
     _known: dict[str, Row] = field(default_factory=dict)
@@ -93,11 +93,11 @@ class Judging:
     _fault: CannotGoOn | None = None
 
     def __repr__(self) -> str:
-        return repr(self.search)  # Hypothesis takes it for each case
+        return repr(self.search)  # Hypothesis calls it for each case
 
     def judge(self, case: Case) -> Row:
-        """Return the row of a case; a failing one is repeated and made smaller, as those of a plan are."""
-        if self._fault is not None:  # Hypothesis tries again what has raised
+        """Return the row of a case; a failing one is repeated and shrunk, like those of a plan."""
+        if self._fault is not None:  # Hypothesis tries again after an exception
             raise self._fault
         if time.monotonic() >= self.runner.until:
             pytest.skip(self.over)
@@ -115,8 +115,8 @@ class Judging:
 
     def _judge(self, case: Case) -> Row:
         question = self.search.question(case)
-        row, *others = self.runner.ask(question, self.search.subject.backend, self.search.block)
-        for each in (row, *others):
+        row, *further = self.runner.ask(question, self.search.subject.backend, self.search.block)
+        for each in (row, *further):
             self.result.add(each)
         if (question.block, case.id) not in self.done.cases:
             self._unrecorded = row
@@ -128,7 +128,7 @@ class Judging:
             self._unrecorded["failed_before"] = True
 
     def record(self) -> None:
-        """Record the last row: before the next, Hypothesis tells whether it failed in an earlier run."""
+        """Record the last row: only now Hypothesis has reported whether it failed in an earlier run."""
         if self._unrecorded is not None:
             row, self._unrecorded = self._unrecorded, None
             self.runner.keep(row)

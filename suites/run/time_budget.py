@@ -1,7 +1,7 @@
 """A time budget: the deadline of a session, and the plan cut into parts that are judged in turns until then.
 
-The first cases of every block come first, then some more of each block, round by round. One process judges all parts of
-a block, in their order: whenever the time is up, the first cases of the block are judged.
+The first round judges the first cases of every block, later rounds some more of each. One process judges all parts of a
+block, in order. So the first cases of every block have been judged, whenever the time is up.
 """
 
 from __future__ import annotations
@@ -21,35 +21,38 @@ from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.blocks import Block
 
 _FIRST_CASES = 4
-"""Cases of each block that are judged in the first round: few, so that a short budget reaches every block."""
+"""Cases of each block in the first round: few, so that a short budget reaches every block."""
 
 _LATER_CASES = 25
-"""Cases of a block in each later round: about a tenth of a second where a case costs little."""
+"""Cases of a block in each later round, about a tenth of a second of cheap cases."""
 
 KEPT_BLOCKS = 256
-"""Blocks whose drawn cases a process keeps until their last round: some 100 MB, and no case is drawn in each round."""
+"""Most blocks with drawn cases that a process keeps, some 100 MB, so that no round draws them again."""
 
 _REPORT_SHARE = 0.1
-"""Share of the budget that is left for the report, whose time grows with the number of rows."""
+"""Share of the budget for the report, which takes longer with more rows."""
 
-_LEAST_FOR_REPORT, _MOST_FOR_REPORT = 4.0, 60.0
-"""Seconds for the report: imports and pages of a small run take up to 4 s; no run needs more than a minute."""
+_LEAST_FOR_REPORT = 4.0
+"""Least seconds for the report: imports and pages of a small run take up to 4 s."""
+
+_MOST_FOR_REPORT = 60.0
+"""Most seconds for the report, which are enough for any run."""
 
 _MOST_SEEDS = 1000
 """Most further seeds of one session: each is a test."""
 
 _CASES_A_SECOND = 1000
-"""More cases than one process judges in a second: so no session runs out of further seeds."""
+"""More cases than one process judges in a second, so that no session runs out of further seeds."""
 
 _LONGEST_START = 30.0
-"""Seconds that a session takes to start, at most: an older process did other things before."""
+"""Most seconds that a session takes to start: an older process did other things before."""
 
 _WEEK = 7 * 86_400.0
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def parse_time(text: str) -> float:
-    """Return the seconds of a duration such as 90s, 10m or 1.5h, up to a week; `BadInput` for anything else."""
+    """Return the seconds of a duration such as 90s, 10m or 1.5h, up to a week; raise `BadInput` for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h)", text.strip())
     seconds = match and float(match[1]) * _UNITS[match[2]]
     if not seconds or not 1.0 <= seconds <= _WEEK:
@@ -59,7 +62,7 @@ def parse_time(text: str) -> float:
 
 
 def starting_seconds() -> float:
-    """Return how long this process has been starting; 0 for one that began long ago, and did other things before."""
+    """Return the seconds since this process started; 0 if it did other things before."""
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
     return age if 0.0 <= age <= _LONGEST_START else 0.0
@@ -67,7 +70,7 @@ def starting_seconds() -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """The ``seconds`` that a session may last, which ``began`` at a monotonic time: clocks are set during runs.
+    """The ``seconds`` of a session that ``began`` at a monotonic time: clocks may be set during runs.
 
     If it ``goes_beyond`` the plan, the session continues with further seeds when the plan is done.
     """
@@ -78,7 +81,7 @@ class Budget:
 
     @property
     def until(self) -> float:
-        """Monotonic time after which no case is begun: what is left of the budget is for the report."""
+        """Monotonic time after which no case begins; the rest of the budget is for the report."""
         report = min(max(_REPORT_SHARE * self.seconds, min(_LEAST_FOR_REPORT, self.seconds / 2)), _MOST_FOR_REPORT)
         return self.began + self.seconds - report
 
@@ -88,13 +91,13 @@ class Budget:
 
     @property
     def reason(self) -> str:
-        """Why what is left of the plan is skipped."""
+        """The reason to skip the rest of the plan."""
         return f"budget of {duration(self.seconds)} used up"
 
     def further_seeds(self, seed: int, cases: int, workers: int) -> range:
-        """Return the seeds after ``seed`` that a session of ``workers`` has time for at most, of ``cases`` each."""
-        held = int(self.seconds * workers * _CASES_A_SECOND / max(cases, 1)) + workers if self.goes_beyond else 0
-        return range(seed + 1, seed + 1 + min(held, _MOST_SEEDS))
+        """Return the seeds after ``seed`` for which ``workers`` may have time, with ``cases`` each."""
+        most = int(self.seconds * workers * _CASES_A_SECOND / max(cases, 1)) + workers if self.goes_beyond else 0
+        return range(seed + 1, seed + 1 + min(most, _MOST_SEEDS))
 
 
 class BlockPart(NamedTuple):
@@ -109,14 +112,14 @@ class BlockPart(NamedTuple):
         return f"{self.block.id}@{self.start}"
 
     def questions(self, draw: Callable[[Block], Sequence[Question]]) -> Sequence[Question]:
-        """Return its cases; ``draw`` returns all of a block."""
+        """Return its cases; ``draw`` returns all cases of a block."""
         return draw(self.block)[self.start : self.stop] if self.start else self.block.prefix(self.stop)
 
 
 def parts(blocks: Sequence[Block], recorded: Mapping[str, int]) -> Iterator[BlockPart]:
-    """Cut blocks into parts, round by round, the cheapest first.
+    """Cut blocks into parts, round by round, the cheapest blocks first.
 
-    Of a block that an interrupted session has begun, ``recorded`` counts the rows: they are of its first cases.
+    ``recorded`` counts the rows of a block that an interrupted session has begun: they are of its first cases.
     """
     left = sorted(blocks, key=lambda block: (min(_FIRST_CASES, block.count) * usual_cost(block.aspect.id), block.id))
     start, stop = 0, _FIRST_CASES
