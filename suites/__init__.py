@@ -1,1 +1,1 @@
-"""What is asked: cases, the strategies that draw them, the data they stand for, and the checks that judge them."""
+"""The suite: cases, the strategies that draw them, their data, and the checks that judge them."""

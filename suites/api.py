@@ -1,6 +1,6 @@
-"""The suite as a library for your own tests: cases as strategies of Hypothesis, and one function that judges.
+"""The suite as a library for your own tests: strategies of Hypothesis for cases, and a function that judges.
 
-Everything is drawn and judged in the calling process; an implementation that may crash or hang needs a run.
+It draws and judges everything in the calling process; an implementation that may crash or hang needs a run.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def cases(
 ) -> st.SearchStrategy[Case]:
     """Return a strategy for the cases of one of `CASE_ASPECTS`.
 
-    ``operator`` is a name of aclnn or aten; ``abilities`` restrict the calls to those that an implementation has.
-    KeyError lists what there is if a name is unknown.
+    ``operator`` is a name of aclnn or aten. ``abilities`` restrict the calls to those that an implementation has.
+    KeyError lists the known names if one is unknown.
 
-    With ``terms``, gradients are drawn one by one, so that `hypothesis.target` can raise their `scores`. So many meet
-    in one cell, through windows along one axis. Aspect and abilities do not count then; ValueError for a forward.
+    With ``terms``, gradients are drawn one by one, for `hypothesis.target` to raise their `scores`. This many meet in
+    one cell, through windows along one axis. Aspect and abilities do not count then; ValueError for a forward.
     """
     known = find_operator(operator)
     _check("dtype", dtype, FORMATS)
@@ -64,27 +64,27 @@ def cases(
 
 
 def judge(case: Case | str, backend: Backend | str, aspect: str = "") -> Row:
-    """Judge a case, or a line of JSON, on a backend or the one of that name, and return its row.
+    """Judge a case, or its line of JSON, on a backend or on the one of that name, and return its row.
 
     A row has the columns of `poolproof.reports.rows.schema`; its ``verdict`` is "conforms", "violates", ..., and
-    `failure_text` says what a failed call should have returned and what it did. All checks judge it, or those of one of
-    `CASE_ASPECTS`; KeyError lists these if there is no such one. Waivers are not applied.
+    `failure_text` describes a failure. All checks judge the case, or those of one of `CASE_ASPECTS`; KeyError lists
+    these if ``aspect`` is unknown. Waivers are not applied.
     """
     if aspect:
         _check("aspect", aspect, CASE_ASPECTS)
     judged = Case.from_json(case) if isinstance(case, str) else case
-    asked = CASE_ASPECTS[aspect] if aspect else EVERYTHING
+    claims = CASE_ASPECTS[aspect] if aspect else EVERYTHING
     made = create(backend) if isinstance(backend, str) else backend
     if made is not backend:
         made.open()
     name = backend if isinstance(backend, str) else _name(made)
-    row = answer(CaseQuestion(judged, asked), made)
+    row = answer(CaseQuestion(judged, claims), made)
     given = replay_arguments(name, os.environ, () if is_installed(name) else _import_folders(name.partition(":")[0]))
     return row | {"backend": name, "product": made.product.name if made.product else "", "given": [*given] or None}
 
 
 def failure_text(row: Row) -> str:
-    """Describe a failed row in a few lines: what, why, the command that judges its case again, and a line to paste.
+    """Describe a failed row in a few lines: fault, cause, the command that judges its case again, and a line to paste.
 
     The command works in a new shell if the backend is a class, or a function, of a module. It creates the backend
     without arguments. Paste the line ``@example(...)`` above a test of Hypothesis that has a parameter ``case``.
@@ -99,14 +99,14 @@ def _check(what: str, name: str, known: Collection[str]) -> None:
 
 
 def _name(made: Backend) -> str:
-    """Name a backend as another process imports it; a program that runs is called after its file."""
+    """Return a backend's name for another process; a running program is named after its file."""
     module = type(made).__module__
     file = getattr(sys.modules.get(module), "__file__", None)
     return f"{Path(file).stem if module == '__main__' and file else module}:{type(made).__qualname__}"
 
 
 def _import_folders(name: str) -> Iterator[str]:
-    """Yield the folder that another process needs to import a module, or the program that runs; none if installed."""
+    """Yield the folder from which another process imports a module, or the running program; none if installed."""
     module = sys.modules.get(name, sys.modules["__main__"])
     path = Path(getattr(module, "__file__", None) or "").absolute()
     if path.name == "__init__.py":

@@ -46,7 +46,7 @@ PARTS = {
 COMMANDS = {
     name: command for commands in PARTS.values() for name, command in commands.items() if is_installed(command.place)
 }
-"""Those of the parts of the suite that are installed."""
+"""The commands of the installed parts of poolproof."""
 
 _HELP = """Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
 
@@ -59,7 +59,7 @@ pytest --pyargs poolproof.suites --backend torch-cpu -n 2
 
 
 class _InParts(CommandGroup):
-    """The commands by what they are for."""
+    """The commands by their purpose."""
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in PARTS.items():

@@ -33,9 +33,9 @@ from poolproof.suites.plan.selection import mandatory
 def merge(runs: tuple[Path, ...], output: Path, ci: str) -> None:
     """Make one run of the RUNS that judged its shards, and exit with its overall verdict.
 
-    All shards (pytest --shard I/N) have to be named, each once or more: of a shard that was interrupted, or judged
-    again, every case counts once. Parts of different plans, seeds, suites, backends or waivers are refused with
-    status 3, and so is a case that two of them judged differently.
+    All shards (pytest --shard I/N) must be named, each once or more. A case of a shard that was interrupted, or judged
+    again, counts once. Parts of different plans, seeds, versions, backends or waivers are refused with status 3, and so
+    is a case that two of them judged differently.
     """
     merging.merge(runs, output, mandatory)
     digest = read_digest(output)

@@ -1,6 +1,6 @@
 """The opening of a session: its options become a selection, a folder and run.json.
 
-The controlling process surveys the backends once; a `Session` holds what it learned.
+The controlling process surveys the backends once; a `Session` has the result.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.time_budget import Budget, starting_seconds
 
 CANNOT_START = (BackendUnavailable, UnknownBackend, BadInput, ContractError, KeyError)
-"""Errors that stop a run before it starts, each with a sentence that says why."""
+"""Errors that stop a run before it starts; their text is the reason."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """The settings of a run; made by the controlling process, pickled to the workers."""
+    """The settings of a run; the controlling process makes them, and pickles them for the workers."""
 
     folder: Path
     selection: Selection
@@ -59,7 +59,7 @@ class Session:
 
 
 class Begun(NamedTuple):
-    """A session with the folder of its run, and who judges: ``loaded`` workers of this process, or a fleet."""
+    """A session with the folder of its run, and the judges: ``loaded`` workers of this process, or a fleet."""
 
     session: Session
     loaded: Mapping[str, Worker]
@@ -106,7 +106,7 @@ def begin(config: pytest.Config) -> Begun:
 
 
 def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
-    """Raise `WaiverError` if a waiver of these backends lasts too long from today; of others it is only said."""
+    """Raise `WaiverError` if a waiver of these backends lasts too long from today; only print it for others."""
     environments = {name: survey.environment for name, survey in surveys.items()}
     here = [waiver for waiver in waivers.all if any(waiver.concerns(*backend) for backend in environments.items())]
     check_terms(here, waivers.today)
@@ -117,7 +117,7 @@ def check_clock(waivers: Waivers, surveys: Mapping[str, Survey]) -> None:
 
 
 def _budget_record(folder: RunFolder, budget: Budget | None) -> dict[str, Any]:
-    """Return what run.json says of a budget that begins; nothing without one."""
+    """Return the record of a budget for run.json; empty without one."""
     if budget is None:
         return {}
     seconds, took = folder.spent()
@@ -126,7 +126,7 @@ def _budget_record(folder: RunFolder, budget: Budget | None) -> dict[str, Any]:
 
 
 def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
-    """Return what run.json says about the plan and the backends."""
+    """Return the record of the plan and the backends for run.json."""
     probes: dict[str, list[dict[str, Any]]] = {}
     if config.getoption("probe"):
         all_accounts = part("poolproof.suites.probe.command:all_accounts")
@@ -144,12 +144,12 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
 
 
 def stop(reason: str) -> NoReturn:
-    """End the session; pytest prints the exception's name before the reason, and all our errors begin alike."""
+    """End the session. Pytest prints the exception's name before the reason: the prefix of all our errors."""
     raise type("poolproof", (pytest.exit.Exception,), {})(safe(reason), returncode=Overall.COULD_NOT_RUN)
 
 
 def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Worker], Any]:
-    """Survey the backends; return with the surveys who judges, as `begin` does."""
+    """Survey the backends; return the surveys, and the judges as in `Begun`."""
     option = config.getoption
     names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
     if option("ray") is not None:

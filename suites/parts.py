@@ -9,7 +9,7 @@ from poolproof.reports.rows.verdicts import BadInput
 
 
 def part(place: str) -> Any:
-    """Import what ``place`` names, as module:attribute; `BadInput` where that part of the suite is not installed."""
+    """Import ``place``, as module:attribute; raise `BadInput` if that part of poolproof is not installed."""
     if not is_installed(place):
         raise BadInput(f"{place.partition(':')[0]} is a part of poolproof that is not installed here: install it whole")
     return optional(place)

@@ -1,9 +1,8 @@
 """Pytest plugin: the options of a conformance run, its blocks, the runner that judges them, and the end of the run.
 
-The controlling process surveys the backends once and passes the result to the workers; a worker loads a backend only
+The controlling process surveys the backends once and passes the result to the workers. A worker loads a backend only
 when it has something to judge. ``poolproof run``, the conftest.py of a clone and `poolproof.suites.pytest_stub` load
-this plugin. A session that has it and does not collect this package, such as that of the suite's own tests, is left
-alone.
+this plugin. It does nothing in sessions that do not collect this package, such as those of poolproof's own tests.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from poolproof.suites.run.searching import Judging, Memory, prepared, register_p
 from poolproof.suites.run.time_budget import KEPT_BLOCKS, BlockPart, parts
 
 _MOST_KINDS = 6
-"""Kinds of failures whose first is shown as it comes."""
+"""Kinds of failures that are shown at once, one failure each."""
 
 _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
@@ -82,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     set_kernels(config.getoption("sources"), config.getoption("model"))
     beside = (config.getoption("report") or DEFAULT_FOLDER).parent / ".hypothesis" / "examples"
     register_profiles(config.getoption("hypothesis_database") or beside)
-    settings.load_profile(config.getoption("plan"))  # that of --hypothesis-profile is loaded behind it
+    settings.load_profile(config.getoption("plan"))  # --hypothesis-profile is loaded later
     try:
         if worker is not None:
             _stay_with(*worker["poolproof_controller"])
@@ -99,14 +98,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Give the tests of the suite the same names wherever it is installed, for ``--junitxml`` and the like."""
+    """Name the suite's tests alike wherever it is installed, for ``--junitxml`` and the like."""
     if module_path.parent != Path(__file__).parent:
         return None
     return pytest.Module.from_parent(parent, path=module_path, nodeid=f"{__package__}.{module_path.stem}")
 
 
 def _stay_with(controller: int, host: str) -> None:
-    """Make this xdist worker end with its controlling process, at once if that is gone already.
+    """End this xdist worker with its controlling process, at once if that has already ended.
 
     A worker on another machine, or behind another process, is left to xdist.
     """
@@ -126,7 +125,7 @@ def _paths(config: pytest.Config) -> list[Path]:
 
 
 def _refuse_a_copy(config: pytest.Config) -> None:
-    """End a session over the tests of a clone while another copy of the suite is installed: they could not run."""
+    """End a session over the tests of a clone if another copy is installed: they could not run."""
     for path in _paths(config):
         for folder in (path, path.parent):
             if all((folder / name).exists() for name in ("plugin.py", "judging/case_question.py")):
@@ -135,7 +134,7 @@ def _refuse_a_copy(config: pytest.Config) -> None:
 
 
 class JudgingPlugin:
-    """Makes tests of what the session has left to judge, and judges them by one runner; ``loaded`` are its workers.
+    """Creates the session's tests, and judges them by one runner; ``loaded`` are its workers.
 
     A session has one in each process. xdist's controlling process has one that finds no tests.
     """
@@ -150,7 +149,7 @@ class JudgingPlugin:
         self._pytest: pytest.Session | None = None
 
     def _stop(self, fault: str) -> None:
-        """Start no more tests here; xdist passes the fault of a worker to the process that controls it."""
+        """Start no more tests here; xdist passes a worker's fault to the controlling process."""
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput[_OUTPUT] = fault
         if self._pytest is not None:
@@ -162,7 +161,7 @@ class JudgingPlugin:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         session, selection, to_do = self._session, self._session.selection, self._session.to_do()
         planned = [block for block in to_do if not isinstance(block, SingleBlock)]
-        asked: dict[str, Sequence[Any]] = {
+        parameters: dict[str, Sequence[Any]] = {
             "block": sorted(planned, key=lambda block: block.aspect.id),
             "single": [block for block in to_do if isinstance(block, SingleBlock)],
             "unsupported": selection.unsupported(),
@@ -170,20 +169,20 @@ class JudgingPlugin:
             "further_seed": (),
         }
         if session.budget is not None:
-            asked["block"] = list(parts(planned, Counter(block for block, _ in session.done.cases)))
+            parameters["block"] = list(parts(planned, Counter(block for block, _ in session.done.cases)))
             cases = sum(block.count for block in selection.blocks() if block.is_drawn)
-            asked["further_seed"] = session.budget.further_seeds(selection.seed, cases, self._workers)
-        for name in asked.keys() & metafunc.fixturenames:
-            metafunc.parametrize(name, asked[name], ids=[getattr(each, "id", each) for each in asked[name]])
+            parameters["further_seed"] = session.budget.further_seeds(selection.seed, cases, self._workers)
+        for name in parameters.keys() & metafunc.fixturenames:
+            metafunc.parametrize(name, parameters[name], ids=[getattr(each, "id", each) for each in parameters[name]])
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out the searches, which a fleet cannot judge: each case depends on the one before."""
+        """Ignore the searches, which a fleet cannot judge: each case depends on the one before."""
         left_out = self._config.getoption("no_search") or self._config.getoption("ray") is not None
         return True if left_out and collection_path == Path(__file__).with_name("test_search.py") else None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
-        """Leave out empty parametrizations, for each of which pytest would report a skipped item.
+        """Remove empty parametrizations, for each of which pytest would report a skipped item.
 
         Further seeds come last; ``-k`` does not deselect them.
         """
@@ -200,7 +199,7 @@ class JudgingPlugin:
             return make(self._session.folder, self.name, record=self._recorder.rows.append, loaded=self._loaded)
 
     def _runner_maker(self, runners: int) -> Callable[..., Runner]:
-        """Return what makes one of so many runners, of a folder, ``name``, ``record`` and ``loaded`` workers."""
+        """Return a factory of runners from a folder, ``name``, ``record`` and ``loaded``, for one of ``runners``."""
         session, option = self._session, self._config.getoption
         return partial(
             Runner,
@@ -219,7 +218,7 @@ class JudgingPlugin:
 
     @pytest.fixture
     def judge_case(self, request: pytest.FixtureRequest, search: Search) -> Iterator[Callable[[Case], Row]]:
-        """Return what judges the cases of a search, which follow from ``--seed`` unless Hypothesis has a seed."""
+        """Return a judge of a search's cases, which follow from ``--seed`` unless Hypothesis has its own seed."""
         session = self._session
         if session.budget is not None and session.budget.is_over:
             pytest.skip(session.budget.reason)
@@ -256,7 +255,7 @@ class JudgingPlugin:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
-        """Settle what was to be judged; close the run when other plugins have done their part, whatever they raise."""
+        """Settle what was judged; close the run after other plugins have finished, whatever they raise."""
         with self._recorder.noting():
             self._settle(exitstatus)
         try:
@@ -274,12 +273,12 @@ class JudgingPlugin:
             self._runner.close()
 
     def _close(self, session: pytest.Session) -> None:
-        """Do nothing more: the process that controls the run closes it."""
+        """Do nothing: the controlling process closes the run."""
 
 
 @dataclass(frozen=True)
 class BlockTest:
-    """Judges what a test is about: the test fails with the reproducers of failures, or is skipped with the reason."""
+    """Judges the subject of a test, which fails with the replay lines of failures, or is skipped with the reason."""
 
     session: Session
     runner: Runner
@@ -288,19 +287,19 @@ class BlockTest:
     draw: Callable[[Block], Sequence[Question]]
 
     def block(self, block: Block | BlockPart) -> None:
-        """Judge a block, or a part of one as far as the budget goes."""
+        """Judge a block, or a part of it as far as the budget allows."""
         with environment_errors():
             if isinstance(block, BlockPart):
-                asked = () if self._is_over else block.questions(self.draw)
-                result = self.runner.judge(block.block, asked)
-                result.is_cut |= not asked
+                questions = () if self._is_over else block.questions(self.draw)
+                result = self.runner.judge(block.block, questions)
+                result.is_cut |= not questions
             else:
                 result = self.runner.judge(block)
                 self.recorder.rows.finish_block(block.id)
         self._conclude(result)
 
     def further_seed(self, seed: int) -> None:
-        """Judge the drawn blocks of a further seed as far as the budget goes."""
+        """Judge the drawn blocks of a further seed as far as the budget allows."""
         result = BlockResult(is_cut=self._is_over)
         with environment_errors():
             for block in () if result.is_cut else self.session.selection.further(seed):
@@ -316,17 +315,17 @@ class BlockTest:
 
     def single(self, single: SingleBlock) -> None:
         with environment_errors():
-            row, *others = self.runner.judge_one(single.question, single.backend)
+            row, *further = self.runner.judge_one(single.question, single.backend)
         result = BlockResult()
         result.add(row)
-        result.failures += [other for other in others if other["verdict"] in FAILED]
+        result.failures += [other for other in further if other["verdict"] in FAILED]
         self._conclude(result, "\n\n".join(map(failure_text, result.failures)))
 
     def _conclude(self, result: BlockResult, message: str = "") -> None:
         _conclude(self.item, result, message, self.session.budget.reason if self.session.budget else "")
 
     def unsupported(self, subject: Subject) -> None:
-        """Record what the backend does not support, unless an interrupted session has."""
+        """Record an unsupported subject, unless an interrupted session has."""
         assert subject.unsupported is not None
         key = subject.backend, subject.operator.name, subject.dtype, subject.index_dtype
         if key not in self.session.done.unsupported:
@@ -363,7 +362,7 @@ def _attach(config: pytest.Config, report: pytest.TestReport, folder: Path, fail
 
 
 def _conclude(item: pytest.Item, result: BlockResult, message: str = "", reason: str = "") -> None:
-    """End a test: it fails with the message or its failures, or is skipped, with the ``reason`` where it is cut off."""
+    """End a test: it fails with the message or its failures, or is skipped, with the ``reason`` if it was cut off."""
     item.stash[_JUDGED] = result
     item.user_properties += result.properties
     if message or result.failures:
@@ -390,7 +389,7 @@ class ControllingPlugin(JudgingPlugin):
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         super().pytest_sessionstart(session)
-        with suppress(OSError):  # of a stdout that is no file
+        with suppress(OSError):  # stdout is not a file
             self._waiting = Waiting(self._folder.path / PROCESSES, sys.stdout.fileno())
 
     @property
@@ -418,11 +417,11 @@ class ControllingPlugin(JudgingPlugin):
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Take the ids from a worker: the process that controls them collects nothing itself."""
+        """Take the ids from a worker: the controlling process collects nothing itself."""
         self._narrow(ids)
 
     def _narrow(self, node_ids: Iterable[str]) -> None:
-        """Reduce what is mandatory to what a selection of tests leaves of the plan."""
+        """Reduce the mandatory groups to those that a selection of tests leaves of the plan."""
         selection, done = self._session.selection, self._session.done
         ended = {block.id for block in selection.blocks() if block.is_done(done)}
         left = selection.narrowed(node_ids, ended | {block for block, _ in done.cases})
@@ -433,7 +432,7 @@ class ControllingPlugin(JudgingPlugin):
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> object | None:
-        """Let one worker judge all parts of a block, in their order, if there is a budget."""
+        """Let one worker judge all parts of a block, in order, if there is a budget."""
         if self._session.budget is None:
             return None
         from poolproof.suites.run.lanes import Lanes
@@ -441,7 +440,7 @@ class ControllingPlugin(JudgingPlugin):
         return Lanes(config, log, self._session.selection.blocks())
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test that has ended, and print a line of progress when it is time for one."""
+        """Count an ended test, and print a line of progress if one is due."""
         if not hasattr(report, "judged"):
             return
         cases, failed, firsts = report.judged
@@ -488,7 +487,7 @@ class ControllingPlugin(JudgingPlugin):
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _settle(self, exitstatus: int) -> None:
-        """Diagnose, and interrupt the workers with the session: SIGTERM reaches the controlling process alone."""
+        """Diagnose, and end the workers of an interrupted session: SIGTERM reaches only the controlling process."""
         super()._settle(exitstatus)
         if self._waiting is not None:
             self._waiting.close()
@@ -502,7 +501,7 @@ class ControllingPlugin(JudgingPlugin):
                 recording.take(batch)
         put_off_interrupt()
         for node in self._nodes if exitstatus == pytest.ExitCode.INTERRUPTED else ():
-            process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # a remote one is ended by xdist
+            process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # xdist ends remote workers
             if process is not None and process.poll() is None:
                 process.terminate()
 
@@ -512,7 +511,7 @@ class ControllingPlugin(JudgingPlugin):
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, object, object]:
-        """Keep what is in `FAILURES` from pytest's own lists of failures, unless it is to be verbose."""
+        """Hide what is in `FAILURES` from pytest's own lists of failures, unless verbose."""
         stats = terminalreporter.stats
         failed = stats.get("failed")
         if failed and not self._is_verbose:
@@ -525,7 +524,7 @@ class ControllingPlugin(JudgingPlugin):
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_unconfigure(self) -> Generator[None, object, object]:
-        """Print the conclusion behind everything else, with a fault of the last other plugin."""
+        """Print the conclusion last, with a fault of the last other plugin."""
         with self._recorder.noting():
             yield
         if self._pytest is not None:
@@ -535,7 +534,7 @@ class ControllingPlugin(JudgingPlugin):
         return None
 
     def _diagnose(self, exitstatus: int) -> None:
-        """Judge further cases to narrow down what is wrong, if all of the run was judged."""
+        """Judge further cases to narrow down failures, if all of the run was judged."""
         config, run = self._config, self._session
         resumed = exitstatus == pytest.ExitCode.OK and config.getoption("resume")
         if not (exitstatus == pytest.ExitCode.TESTS_FAILED or resumed):
@@ -544,7 +543,7 @@ class ControllingPlugin(JudgingPlugin):
         seconds = min(config.getoption("diagnose"), latest - time.monotonic())
         if seconds <= 0.0:
             return
-        from poolproof.suites.run.diagnosis import diagnose, probe_sums  # with all that looks for conditions
+        from poolproof.suites.run.diagnosis import diagnose, probe_sums  # imports all code that searches for conditions
 
         say = self._terminal.write_line if self._terminal is not None else print
         with self._further() as judge:
@@ -554,7 +553,7 @@ class ControllingPlugin(JudgingPlugin):
 
     @contextmanager
     def _further(self) -> Iterator[Callable[[Question, str], Row]]:
-        """Open the judge of further cases: the fleet, if there is one, else a runner of this process."""
+        """Return the judge of further cases: the fleet, if there is one, else a runner of this process."""
         if self._pool is not None:
             yield partial(part("poolproof.suites.fleet.session:judge_further"), self._pool, self._recording())
             return

@@ -1,6 +1,6 @@
-"""What pytest loads wherever poolproof is installed: it loads the plugin in sessions that name ``poolproof.suites``.
+"""The entry point of pytest for any environment: it loads the plugin in sessions that name ``poolproof.suites``.
 
-Nothing of poolproof is imported here, for this is part of every session of the environment.
+It imports nothing of poolproof, because it is part of every session of the environment.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What a session asks; ``--aspect`` and ``-k`` choose among the blocks by name."""
+"""The tests of a session; ``--aspect`` and ``-k`` choose among the blocks by name."""
 
 from poolproof.suites.plan.blocks import Block
 from poolproof.suites.plan.lines import SingleBlock
@@ -23,5 +23,5 @@ def test_not_supported(unsupported: Subject, judge: BlockTest) -> None:
 
 
 def test_further_seed(further_seed: int, judge: BlockTest) -> None:
-    """Judge the drawn cases of a further seed, when the plan is done and a ``--budget TIME+`` is not."""
+    """Judge the drawn cases of a further seed, after the plan and within a ``--budget TIME+``."""
     judge.further_seed(further_seed)

@@ -1,6 +1,6 @@
-"""What Hypothesis searches beyond the plan, towards failures and large errors.
+"""The searches of Hypothesis beyond the plan, for failures and large errors.
 
-``--plan`` is its profile, ``--seed`` its seed. Failures are remembered for the next run; ``--no-search`` leaves it out.
+``--plan`` is its profile, ``--seed`` its seed. Failures are remembered for the next run; ``--no-search`` skips it.
 """
 
 from collections.abc import Callable

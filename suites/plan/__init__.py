@@ -1,1 +1,1 @@
-"""What a run judges: aspects, the plans and blocks that they are cut into, and the selection of a session."""
+"""The plan of a run: aspects, plans and their blocks, and the selection of a session."""

@@ -1,4 +1,4 @@
-"""The aspects of conformance: what is drawn, what is claimed about it, and which checks judge that."""
+"""The aspects of conformance: the cases to draw, the claim about them, and the checks that judge it."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ ASPECTS = {**CASE_ASPECTS, CONTRACT.id: CONTRACT, PHASES.id: PHASES}
 ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS, *PHASE_CHECKS)
 
 EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
-"""Claims about a single case that is named on the command line."""
+"""Claims about a single case of the command line."""
 
 LISTED = Aspect("case_list", "a row of a case list gives what it should", USUAL, standards=True)
 """Claims about the rows of case lists."""

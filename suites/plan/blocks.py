@@ -1,4 +1,4 @@
-"""The kinds of aspects with their blocks: drawn or listed cases, calls that a contract is about, scenarios, sequences.
+"""The kinds of aspects with their blocks: drawn or listed cases, contract calls, scenarios, sequences.
 
 A block is a numbered part of one aspect of one subject, and the unit of work of a process.
 """
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from poolproof.reports.rows.records import Done
 
 BLOCK_SIZE = 200
-"""Most cases in one block: small enough to spread over workers, large enough to make starting one cheap."""
+"""Most cases of a block: small enough to spread over workers, large enough for a cheap start."""
 
 _LOOKED_AT = 16
-"""Cases of a block of which that is asked first that tells most: the first that is drawn is the simplest."""
+"""Cases at the start of a block that are searched for the most telling one: the first one drawn is the simplest."""
 
 Listed = Callable[[Scope, str, str], list[Target]]
-"""Lists the cases of an operator in a dtype and a dtype of indices."""
+"""Lists the cases of an operator in a dtype and an index dtype."""
 
 Predicate = Callable[[Question], bool]
 
@@ -70,7 +70,7 @@ class Block(ABC):
 
     @property
     def row_block(self) -> str:
-        """What its rows have as their block."""
+        """The block in its rows."""
         return self.id
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Block(ABC):
 
     @property
     def cost(self) -> float:
-        """Usual time that it takes, in cases of the aspect ``values``."""
+        """Usual time, in cases of the aspect ``values``."""
         return self.count * usual_cost(self.aspect.id)
 
     def is_done(self, done: Done) -> bool:
@@ -91,22 +91,22 @@ class Block(ABC):
 
     @property
     def clauses(self) -> Counter[str]:
-        """Count its questions by clause; empty where they are counted as a whole."""
+        """Number of its questions by clause; empty if they are counted as a whole."""
         return Counter()
 
     def prefix(self, count: int) -> Sequence[Question]:
-        """Return so many of its first questions."""
+        """Return the first ``count`` questions."""
         return self.questions()[:count]
 
     def groups(self) -> dict[Group, int]:
-        """Count its questions by the groups that a complete run must have judged."""
+        """Return the number of its questions in each group that a complete run must have judged."""
         clauses = self.clauses
         if not clauses:
             return {self._group: self.count}
         return {(*self._group, ("clause", clause)): count for clause, count in clauses.items()}
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> Question | None:  # noqa: ARG002
-        """Seek the smallest question that fails as ``failing``, one of its own, does; None if there is no search."""
+        """Return the smallest question that fails like ``failing``, one of its own; None without a search."""
         return None
 
     @property
@@ -118,10 +118,13 @@ class Block(ABC):
 class CaseAspect(Aspect):
     """An aspect about cases.
 
-    ``weight`` scales a plan's number of drawn cases, of which there are ``min_cases`` in even the smallest plan, if
-    any. ``listed`` gives cases that are not drawn, to plans of ``least_cases`` and more. ``on_streams``: only for
-    devices with streams; ``on_layouts``: only for implementations that are reached by layouts other than contiguous.
-    ``costly``: judged last by the score.
+    Attributes:
+        weight: Factor of a plan's number of drawn cases.
+        min_cases: Least number of drawn cases, if any are drawn.
+        listed: Returns cases that are not drawn, for plans of ``least_cases`` and more.
+        on_streams: Only for devices with streams.
+        on_layouts: Only for implementations that take layouts other than contiguous.
+        costly: Judged last by the score.
     """
 
     checks: tuple[str, ...] = USUAL
@@ -175,7 +178,7 @@ class CaseAspect(Aspect):
 
 @dataclass(frozen=True)
 class DrawnBlock(Block):
-    """``count`` drawn questions of one aspect of one subject from the ``number``-th seed; ``suffix`` ends the id."""
+    """``count`` drawn questions of an aspect of a subject, from the ``number``-th seed; ``suffix`` ends the id."""
 
     subject: Subject
     aspect: CaseAspect | PhaseAspect
@@ -191,13 +194,13 @@ class DrawnBlock(Block):
 
     @classmethod
     def holding(cls, count: int, subject: Subject, aspect: CaseAspect | PhaseAspect, seed: int) -> Iterator[Self]:
-        """Yield the blocks that hold so many questions together."""
+        """Yield blocks with ``count`` questions together."""
         for number, start in enumerate(range(0, count, BLOCK_SIZE)):
             name = (subject.operator.name, subject.dtype, subject.index_dtype, aspect.id, number)
             yield cls(subject, aspect, number, min(BLOCK_SIZE, count - start), derive_seed(seed, *name))
 
     def _makes(self) -> Make[Case]:
-        """Return what draws a case that the aspect could have and the backend takes."""
+        """Return a function that draws a case of the aspect that the backend takes."""
         subject = self.subject
         profile = self.aspect.profile.within(subject.abilities)
         return cases.make(subject.operator, subject.dtype, subject.index_dtype, profile)
@@ -213,9 +216,9 @@ class CaseBlock(DrawnBlock):
         return self.prefix(self.count)
 
     def prefix(self, count: int) -> list[CaseQuestion]:
-        """Return its first questions.
+        """Return the first ``count`` questions.
 
-        Of `_LOOKED_AT` that which tells most changes places with the first, which is the simplest.
+        The most telling of the first `_LOOKED_AT` and the first one, the simplest, change places.
         """
         block = self.id
         looked_at = min(_LOOKED_AT, self.count)
@@ -225,19 +228,19 @@ class CaseBlock(DrawnBlock):
         return [CaseQuestion(case, self.aspect, block) for case in drawn[:count]]
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> CaseQuestion | None:
-        """Seek a smaller case among those that the aspect could have and the backend takes."""
+        """Return a smaller case of the aspect that the backend takes."""
         aspect = replace(self.aspect, standards=False)
-        found = smaller_case(
+        smaller = smaller_case(
             Case.from_json(failing.to_line()),
             case_words(aspect.profile, self.subject.operator),
             lambda case: has_call(self.subject, case) and still_fails(CaseQuestion(case, aspect, self.id)),
             seconds,
         )
-        return CaseQuestion(found, aspect, self.id)
+        return CaseQuestion(smaller, aspect, self.id)
 
 
 def _tells(case: Case) -> int:
-    """Count what kernels get wrong most often and a case has: it is asked before others."""
+    """Return a score of a case: how many properties it has that kernels often get wrong."""
     shares = any(axis.is_overlapping for axis in case.axes) and prod(case.pooled_shape) > 1
     meets = shares and case.indices not in ("first", "last") and case.api.is_backward
     special = case.values in ("ties", "constant", "negative_infinity", "mostly_negative_infinity", "nan")
@@ -247,7 +250,7 @@ def _tells(case: Case) -> int:
 
 
 def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[object]]:
-    """Return what the fields of an aspect's cases may hold, the simplest first."""
+    """Return the values of the fields of an aspect's cases, the simplest first."""
     words: dict[str, Sequence[object]] = {"values": profile.values}
     if operator.is_backward:
         words |= {"gradient": profile.gradients, "indices": profile.indices, "scale": profile.scales}
@@ -256,7 +259,7 @@ def case_words(profile: Profile, operator: Operator) -> dict[str, Sequence[objec
 
 @dataclass(frozen=True)
 class ListedBlock(Block):
-    """The listed cases of an aspect and subject in a plan of so many cases, each as small as its purpose allows."""
+    """The listed cases of an aspect and subject in a plan of ``plan_cases``, each as small as its purpose allows."""
 
     subject: Subject
     aspect: CaseAspect
@@ -265,7 +268,7 @@ class ListedBlock(Block):
 
     def questions(self) -> list[CaseQuestion]:
         targets, block = self.aspect.targets(self.subject, self.plan_cases), self.id
-        # copies: the tables of axes that a case keeps would stay with the cached targets
+        # copies: otherwise the cached targets would keep the axes' tables
         return [CaseQuestion(replace(target.case), self.aspect, block, target.repeats) for target in targets]
 
 
@@ -319,10 +322,10 @@ class ContractBlock(Block):
         ]
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> ContractQuestion | None:
-        """Seek the call with the fewest and simplest changes of a legal one that breaks the same clause."""
+        """Return the call with the fewest and simplest changes of a legal one that breaks the same clause."""
         question = partial(contract_question, product=self.product, aspect=self.aspect, block=self.id)
         call = ContractCall.from_json(failing.to_line())
-        small = smaller_call(self.product, call, lambda other: still_fails(question(other)), seconds)
+        small = smaller_call(self.product, call, lambda candidate: still_fails(question(candidate)), seconds)
         return None if small == call else question(small)
 
     @property
@@ -332,9 +335,9 @@ class ContractBlock(Block):
 
 @dataclass(frozen=True)
 class PhaseAspect(Aspect):
-    """Sequences of calls that are drawn, and of a backend with phases every scenario that some source defines.
+    """Drawn sequences of calls and, for a backend with phases, every scenario that a source defines.
 
-    Of those there are as many in every plan; ``weight`` scales a plan's number of those that are drawn.
+    All plans have all scenarios; ``weight`` is the factor of a plan's number of drawn sequences.
     """
 
     profile: Profile = field(default_factory=Profile)
@@ -352,7 +355,7 @@ class PhaseAspect(Aspect):
 
 @dataclass(frozen=True)
 class PhaseBlock(Block):
-    """All two-phase scenarios of one subject, whatever the plan; their cases are small as they are."""
+    """All two-phase scenarios of one subject, in any plan; their cases are already small."""
 
     subject: Subject
     aspect: PhaseAspect
@@ -389,9 +392,9 @@ class SequenceBlock(DrawnBlock):
         return generate(draw, self.count, self.seed)
 
     def _of_another(self, draws: Draws, case: Case) -> Case | None:
-        """Draw a call of the operator that came least often so far; None if the backend has no other.
+        """Draw a call of the operator drawn least often so far; return None if the backend has no other.
 
-        Half of them have as much in common with the case as can be.
+        Half of the calls have as much as possible in common with the case.
         """
         others = [each for each in self.subject.supported if each.operator != self.subject.operator]
         if not others:
@@ -411,25 +414,25 @@ class SequenceBlock(DrawnBlock):
         return any(each.operator == case.api and has_call(each, case) for each in subjects)
 
     def smaller(self, failing: Question, still_fails: Predicate, seconds: float) -> PhaseQuestion | None:
-        """Seek a sequence of fewer and simpler actions, on smaller calls that the backend takes."""
+        """Return a sequence of fewer and simpler actions, on smaller calls that the backend takes."""
         question, subject = partial(PhaseQuestion.of_sequence, aspect=self.aspect, block=self.id), self.subject
-        found = smaller_sequence(
+        smaller = smaller_sequence(
             cast(PhaseQuestion, failing).sequence,
             case_words(self.aspect.profile, subject.operator),
             lambda other: all(map(self._takes, other.cases)) and still_fails(question(other)),
             seconds,
         )
-        return question(found)
+        return question(smaller)
 
 
 @cache
 def _listed(listed: Listed, scope: Scope, dtype: str, index_dtype: str) -> tuple[Target, ...]:
-    """Cache a list: a session counts it several times before it begins."""
+    """Return a list from the cache: a session counts it several times before it begins."""
     return tuple(listed(scope, dtype, index_dtype))
 
 
 def has_call(subject: Subject, case: Case) -> bool:
-    """Tell whether the backend has a case's call in its dtypes, takes its indices, and is reached by its layouts."""
+    """Tell whether the backend has a case's call in its dtypes, takes its indices, and its layouts uncopied."""
     if case.index_dtype not in (subject.index_dtypes or (subject.index_dtype,)):
         return False
     if subject.dtypes and case.dtype not in subject.dtypes:

@@ -1,8 +1,7 @@
-"""What is known of a run without the device that it was made on: what was asked, who was judged, and how it adds.
+"""Known facts about a run without its device: its selection, its backends, and how they add.
 
-A record says all of it, and whoever wrote the record may gain by another. What a backend is follows from its built-in
-name, from the contract of its product and from the family of operators; of other backends only what these leave open is
-believed.
+A record has all of it, but its author may gain by another. A backend's properties follow from its built-in name, its
+product's contract and the operator family. Only the rest is taken from the record of other backends.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _NATIVE = "POOLPROOF_EMULATOR_ACCUMULATION=native"
 
 
 def record_problems(run: Mapping[str, Any]) -> Iterator[str]:
-    """Yield in what run.json contradicts itself, or what is known of the backends; `BadInput` if it cannot be read."""
+    """Yield the contradictions of run.json, in itself or with the known backends; `BadInput` if it cannot be read."""
     selection = Selection.from_record(run["selection"])
     yield from _option_problems(run, selection)
     if selection.surveys.keys() != run["backends"].keys():
@@ -57,17 +56,17 @@ def record_problems(run: Mapping[str, Any]) -> Iterator[str]:
         yield from _survey_problems(name, survey)
         environment = run["backends"].get(name, {})
         chip = product_of(environment.get("soc", ""))
-        for said in ([environment["product"]] if "product" in environment else []) + ([str(chip)] if chip else []):
-            if survey.product and said != survey.product_name and name not in _EMULATED:
-                yield f"{name} is {said} by its environment, and {survey.product_name} by what was asked"
+        for stated in ([environment["product"]] if "product" in environment else []) + ([str(chip)] if chip else []):
+            if survey.product and stated != survey.product_name and name not in _EMULATED:
+                yield f"{name} is {stated} by its environment, and {survey.product_name} by what was asked"
 
 
 def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[str]:
-    """Hold plan, seed and the options that were typed against what was asked; others may stand in a configuration."""
+    """Compare plan, seed and the typed options with the selection; other options may be in a configuration file."""
     for name, value in (("plan", selection.plan.name), ("seed", selection.seed)):
         if run[name] != value:
             yield f"run.json says {name} {run[name]!r}, and the cases are of {name} {value!r}"
-    asked: dict[str, Sequence[object]] = {
+    selected: dict[str, Sequence[object]] = {
         "plan": [selection.plan.name],
         "seed": [str(selection.seed)],
         "cases": [str(selection.plan.cases)],
@@ -77,10 +76,10 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
         "aspect": selection.aspects,
         "backend": tuple(selection.surveys),
     }
-    for name, values in asked.items():
+    for name, values in selected.items():
         typed = list(_typed(f"--{name}", run["arguments"]))
         read: list[object] = []
-        with suppress(KeyError, ValueError):  # words that no session takes are none of its options
+        with suppress(KeyError, ValueError):  # words that no session takes are not its options
             counted = typed if name in ("operator", "dtype", "aspect", "backend") else typed[-1:]
             read = [_SPELLED.get(name, str)(word) for word in counted]
         if read and list(dict.fromkeys(read)) != list(dict.fromkeys(values)):
@@ -102,7 +101,7 @@ _SPELLED: Mapping[str, Callable[[str], object]] = {
 
 
 def _typed(option: str, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield the values that an option was given."""
+    """Yield the values of an option on the command line."""
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if word == option:
             yield following
@@ -111,7 +110,7 @@ def _typed(option: str, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
-    """Hold what a backend is recorded to be against its name, its product's contract and the family of operators."""
+    """Compare the record of a backend with its name, its product's contract and the operator family."""
     is_without = (name in BUILT_IN and name not in _ON_PRODUCTS) or name.startswith(KERNELS)
     product = _EMULATED.get(name, None if is_without else survey.product)
     if product != survey.product:
@@ -126,42 +125,42 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     for was, now in zip(survey.subjects, known, strict=True):
         if was != now:
             pair = f"{was.operator.name} {was.dtype} {was.index_dtype}"
-            said = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
-            what, there, here = next(each for each in said if each[1] != each[2])
+            values = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
+            what, there, here = next(each for each in values if each[1] != each[2])
             yield f"{name} {pair} is recorded otherwise than is known: {what} is {there!s}, and has to be {here!s}"
 
 
 def _stand_in(name: str, survey: Survey) -> Backend:
-    """Make what declares like the backend, as far as that is known; the rest as it is recorded."""
-    said = {(each.operator.name, each.dtype, each.index_dtype): each.unsupported for each in survey.subjects}
+    """Return an object with the backend's declarations: the known ones, and the rest as recorded."""
+    reasons = {(each.operator.name, each.dtype, each.index_dtype): each.unsupported for each in survey.subjects}
     able = {each.operator.name: each.abilities for each in survey.subjects}
     first = survey.subjects[0]
-    made = SimpleNamespace(
+    stand_in = SimpleNamespace(
         product=survey.product,
         tags=first.tags,
         actions=first.actions,
         abilities=lambda operator: able.get(operator.name, ALL),
-        unsupported=lambda operator, *pair: said.get((operator.name, *pair)),
+        unsupported=lambda operator, *pair: reasons.get((operator.name, *pair)),
     )
     if name in _TORCH:
         eager = _torch(name, survey.product)
-        if isinstance(eager, TorchNpu):  # what else reaches it follows from the product
-            eager.is_compatible = said.get(("MaxPool2dWithMask", "float32", "int8")) is not None
+        if isinstance(eager, TorchNpu):  # further operators follow from the product
+            eager.is_compatible = reasons.get(("MaxPool2dWithMask", "float32", "int8")) is not None
         return eager
     if name in _EMULATED or name == "aclnn":
         assert survey.product is not None
         not_exported = {operator: f"symbol aclnn{operator} is not exported" for operator in OPERATORS}
         recorded = {(each.operator.name, each.unsupported) for each in survey.subjects if name == "aclnn"}
         missing = dict(recorded & not_exported.items())  # in all dtypes: older libraries lack operators
-        made.tags = survey.product.tags
-        made.actions = tuple(each for each in ACLNN_ACTIONS if each != "readdressed" or each in first.actions)
-        made.abilities = lambda _: ALL
-        made.unsupported = lambda operator, *_: missing.get(operator.name)
-    return cast(Backend, made)
+        stand_in.tags = survey.product.tags
+        stand_in.actions = tuple(each for each in ACLNN_ACTIONS if each != "readdressed" or each in first.actions)
+        stand_in.abilities = lambda _: ALL
+        stand_in.unsupported = lambda operator, *_: missing.get(operator.name)
+    return cast(Backend, stand_in)
 
 
 def _torch(name: str, product: Product | None) -> TorchEager:
-    """Make what declares like torch on a device, which need not be here: it is asked nothing."""
+    """Return an object with torch's declarations on a device, which need not be present: it makes no calls."""
     kind = TorchEager if product is None else TorchNpu
     eager = kind.__new__(kind)
     eager.device, eager.interface, eager.product = _TORCH[name], name, product
@@ -171,7 +170,7 @@ def _torch(name: str, product: Product | None) -> TorchEager:
 
 
 def row_problem(row: Row, run: Mapping[str, Any]) -> str:
-    """Return what a row says that its case, or what is known of its backend, does not allow; empty if nothing."""
+    """Return the contradiction of a row with its case, or with what is known of its backend; empty if none."""
     name, environment = row["backend"], run["backends"].get(row["backend"], {})
     if (
         row["model"] is not None
@@ -195,7 +194,7 @@ def _model_of(name: str, row: Row, environment: Mapping[str, str]) -> str | None
 def _model(
     name: str, operator: str, dtype: str, product: Product | None, saturates: bool, is_native: bool
 ) -> str | None:
-    """Spell how a built-in backend adds, or its forward rule; None of others, which say it themselves."""
+    """Return a built-in backend's accumulation model or forward rule as text; None for others, which declare it."""
     if not OPERATORS[operator].is_backward:
         return str(FAMILY_RULE) if name in {*_TORCH, *_EMULATED, "aclnn"} else None
     if name in _TORCH:
@@ -209,7 +208,7 @@ def _model(
 
 
 def _refusal_problem(row: Row) -> str:
-    """Look for the document that allows the refusal of a row."""
+    """Return what is wrong with a row's documented refusal; empty if a document allows it."""
     try:
         record = json.loads(row["case"])
         calls = [record["case"]] if "case" in record else record.get("calls", [record])  # a sequence makes several
@@ -222,7 +221,7 @@ def _refusal_problem(row: Row) -> str:
     interfaces = [own] if own != row["backend"] or own in BUILT_IN else list(REFUSALS)
     cases += [each for case in cases if needs_producer(case) for each in producers(case)]
     stand_ins = [cast(Backend, SimpleNamespace(product=product, interface=name)) for name in interfaces]
-    allowed = [expected.refusal(each, asked, _described_call(asked)) for each in stand_ins for asked in cases]
+    allowed = [expected.refusal(each, case, _described_call(case)) for each in stand_ins for case in cases]
     reasons = {each.reason for each in allowed if each is not None}
     made_of_others = str(row["reason"]).startswith(NOT_MADE) and bool(reasons)
     if made_of_others or row["reason"] in reasons:
@@ -231,7 +230,7 @@ def _refusal_problem(row: Row) -> str:
 
 
 def _described_call(case: Case) -> Call:
-    """Describe a call by its forms, without any memory."""
+    """Return a call described by its forms, without memory."""
     tensors = {
         name: SimpleNamespace(**form._asdict(), offset=form.start, storage_elements=form.extent)
         for name, form in case.forms.items()

@@ -1,7 +1,7 @@
-"""Questions that no block draws, each from a line of JSON that holds all of it.
+"""Questions outside of blocks, each from a complete line of JSON.
 
-An ad-hoc question is named on a command line or stands in a list of cases, and is judged by the claims of all aspects;
-a further case of a diagnosis is judged by those of the aspect that failed.
+An ad-hoc question comes from a command line or a case list, and the claims of all aspects judge it. A further case of a
+diagnosis is judged by the claims of the aspect that failed.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from poolproof.reports.rows.records import Done
 
 AD_HOC = "case"
-"""The block of a question that was named by itself. Rows without any block are of calls that were not planned."""
+"""Block of a single named question. Rows without any block are of unplanned calls."""
 
 CLAIMS: dict[str, Aspect] = {**CASE_ASPECTS, EVERYTHING.id: EVERYTHING, LISTED.id: LISTED, NEIGHBOURS: AUXILIARY}
-"""What a further case may be held to."""
+"""Possible claims about a further case."""
 
 
 @dataclass(frozen=True)
 class SingleBlock(Block):
-    """A single question to a backend: of a line, or of a block whose cases are judged one by one."""
+    """A single question to a backend: from a line, or from a block with cases that are judged one by one."""
 
     question: Question
     asked_backend: str
 
     @property
     def id(self) -> str:
-        """The name of its test: a list may have a case twice, in different places."""
+        """Name of its test: a list may have a case twice, in different places."""
         return f"{self.backend}-{self.question.id if self.row_block == AD_HOC else self.row_block}"
 
     @property
@@ -75,9 +75,9 @@ class SingleBlock(Block):
 
 
 def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
-    """Parse a row of a list, a low-level call, a way through the phases, a sequence or a case, told apart by fields.
+    """Parse a list row, low-level call, scenario, sequence or case, told apart by its fields.
 
-    `CaseError` or `ContractError` says what is wrong with a line.
+    `CaseError` or `ContractError` is raised for an invalid line.
     """
     try:
         record = json.loads(line)
@@ -90,19 +90,19 @@ def parse_line(line: str) -> Entry | ContractCall | PhaseQuestion | Case:
             return ContractCall.from_record(record)
         case {"way": _} | {"sequence": _}:
             return read_phase_question(record, PHASES)
-        case _:  # or none at all, which this says
+        case _:  # it raises the error of other lines
             return Case.from_json(line)
 
 
 def line_question(line: str, product: Product | None, subjects: Iterable[Subject] = ()) -> Question:
-    """Make the question of a line for a backend of ``product``, which may have none, and of these subjects.
+    """Return the question of a line for a backend of ``product``, or None, with these subjects.
 
-    `CaseError` or `ContractError` says what is wrong with the line, or that the backend has no contract.
+    `CaseError` or `ContractError` is raised for an invalid line, or if the backend has no contract.
     """
     match parse_line(line):
         case Entry() as entry:
-            asked = entry.case and (entry.case.operator, entry.case.dtype)
-            fitting = (each for each in subjects if (each.operator.name, each.dtype) == asked and not each.unsupported)
+            pair = entry.case and (entry.case.operator, entry.case.dtype)
+            fitting = (each for each in subjects if (each.operator.name, each.dtype) == pair and not each.unsupported)
             entry = entry.within(tuple(each.index_dtype for each in fitting))
             if entry.case is None:
                 return UnreadableRow(entry, LISTED, entry.place)
@@ -117,17 +117,17 @@ def line_question(line: str, product: Product | None, subjects: Iterable[Subject
 
 
 def further_question(case: Case, claims: str, aspect: str = DIAGNOSIS) -> CaseQuestion:
-    """Make the question of a case that no plan draws, of one of the aspects `BESIDE_PLAN`.
+    """Return the question of an unplanned case, of one of the aspects `BESIDE_PLAN`.
 
-    It is held to the ``claims`` of another aspect; KeyError for one that is not about cases.
+    The ``claims`` of another aspect judge it; KeyError if that is not about cases.
     """
-    held = CLAIMS[claims]
-    own = Aspect(aspect, held.claim, held.checks, held.repeats)
+    claimed = CLAIMS[claims]
+    own = Aspect(aspect, claimed.claim, claimed.checks, claimed.repeats)
     return CaseQuestion(case, own, block_beside_plan(aspect, claims))
 
 
 def further_question_of(row: Row) -> CaseQuestion:
-    """Return the question of the row of a case that no plan draws; `BadInput` if it has none."""
+    """Return the question of an unplanned case's row; raise `BadInput` if it has none."""
     try:
         return further_question(Case.from_json(row["case"]), held_to(row["aspect"], row["block"]), row["aspect"])
     except (CaseError, KeyError, TypeError, AttributeError) as error:

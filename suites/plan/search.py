@@ -1,4 +1,4 @@
-"""What Hypothesis searches beyond a plan: one search for each subject and aspect, and short ones for large errors."""
+"""The searches of Hypothesis beyond a plan: one per subject and aspect, and short ones for large errors."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from hypothesis import strategies as st
 
 EXAMPLES = {"smoke": 5, "acceptance": 100, "soak": 1000}
-"""Cases of each search but those of precision, by plan."""
+"""Cases of each search by plan, except those of precision."""
 
 PRECISION_EXAMPLES = 200
 """Cases of each search of precision. A thousand find hardly more: many short searches beat a long one."""
 
 SMOKE_TERMS = (17,)
-"""Terms of the only search of precision that the smoke plan has for each dtype: with them steering gains most."""
+"""Terms of the smoke plan's only search of precision per dtype: here steering gains most."""
 
 PRECISION = "precision"
-"""The aspect whose cases are searched for large errors."""
+"""The aspect with searches for large errors."""
 
 _LEAST_WEIGHT = 0.25
-"""Aspects of a smaller weight are not searched: a case of theirs costs as much as ten of others."""
+"""Aspects of a smaller weight are not searched: their cases cost as much as ten others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A search among the cases of an aspect and subject, or with ``terms`` for the largest error of so many addends."""
+    """A search among the cases of an aspect and subject, or for the largest error of ``terms`` addends."""
 
     subject: Subject
     aspect: CaseAspect
@@ -59,12 +59,12 @@ class Search:
 
     @property
     def examples(self) -> int:
-        """Return how many cases it has; 0 for as many as the profile says."""
+        """Number of cases; 0 for that of the profile."""
         return PRECISION_EXAMPLES if self.terms else 0
 
     @property
     def cases(self) -> st.SearchStrategy[Case]:
-        """Return the strategy of its cases."""
+        """The strategy of its cases."""
         subject = self.subject
         drawn = subject.operator, subject.dtype, subject.index_dtype
         if self.terms:
@@ -73,7 +73,7 @@ class Search:
 
     @property
     def block(self) -> CaseBlock:
-        """Return a block of the plan that has such cases: it knows how to make a failing one smaller."""
+        """A block of the plan with such cases, which can shrink a failing one."""
         return CaseBlock(self.subject, self.aspect, 0)
 
     def question(self, case: Case) -> CaseQuestion:
@@ -81,10 +81,10 @@ class Search:
 
 
 def searches(selection: Selection) -> list[Search]:
-    """List the searches of a selection; a shard has every N-th of them."""
-    found = list(_searches(selection))
+    """Return the searches of a selection; a shard has every N-th of them."""
+    all_searches = list(_searches(selection))
     shard = selection.shard
-    return found if shard is None else found[shard.number - 1 :: shard.of]
+    return all_searches if shard is None else all_searches[shard.number - 1 :: shard.of]
 
 
 def _searches(selection: Selection) -> Iterator[Search]:
@@ -104,6 +104,6 @@ def _searches(selection: Selection) -> Iterator[Search]:
 
 
 def _takes_literals(subject: Subject) -> bool:
-    """Tell whether the backend has calls of one window per cell along an axis, and several windows on one cell."""
+    """Tell whether the backend has calls of one window per cell along an axis, and of several windows on one cell."""
     make = literal_gradients.make(subject.operator, subject.dtype, subject.index_dtype, TERMS[0])
     return has_call(subject, *generate(make, 1, 0))

@@ -1,1 +1,1 @@
-"""Verification of bundles: cases are drawn again, rows held against them, and some cases judged again. Optional."""
+"""Verification of bundles: draw the cases again, check the rows, and judge some cases again. Optional."""

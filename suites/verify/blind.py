@@ -1,8 +1,8 @@
-"""Calls of passing cases by a plain program, for a library that computes correctly only where it is judged.
+"""Calls of passing cases by a plain program, for a library that computes correctly only while it is judged.
 
 A library can recognise the host: by poison in outputs, guard bands, modules of the process, variables or threads.
-`call.py` with ``--plain`` has none of these, and judges the result by the same intervals. A library that looks for
-`call.py` itself is not found.
+`call.py` with ``--plain`` has none of these, and judges the result by the same intervals. It does not detect a library
+that recognises `call.py` itself.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from poolproof.suites.isolation import landlock
 from poolproof.suites.judging.evidence import evidence_of_row
 
 _OWN_VARIABLES = re.compile(r"(?:POOLPROOF|PYTEST)_|OMP_NUM_THREADS\Z")
-"""Variables of hosts and tests; the plain program gets those of them that the row names."""
+"""Variables of hosts and tests; the plain program gets only those that the row names."""
 
 _CLAIMED = {"results", "memory_untouched"}
-"""Checks that judged a row of which `call.py` may hold strides and memory against the call."""
+"""Checks that must have judged a row, so that `call.py` may check strides and memory."""
 
 _ASSIGNMENT = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class PlainCall:
-    """A call that a plain program made.
+    """A call by a plain program.
 
-    ``wrong`` says what is wrong with the result, and ``failed`` why there is none to judge; empty if nothing is.
+    ``wrong`` is the fault of the result, ``failed`` the reason why there is no result; empty without one.
     """
 
     row: Row
@@ -48,11 +48,10 @@ class PlainCall:
 
 
 def call_blind(rows: Iterable[Row], most: int, seconds: float) -> list[PlainCall]:
-    """Make the calls of the first conforming ``rows`` that a plain program can make, at most so many.
+    """Make the calls of at most ``most`` conforming ``rows``, in order, that a plain program can make.
 
-    It makes none of a backend that is neither torch nor aclnn, of a case of more than a million elements, of one that
-    takes indices from the backend's own forward, or of one whose memory was not judged. One call may take so many
-    ``seconds``.
+    It calls only torch and aclnn. It skips cases of more than a million elements, indices from the backend's own
+    forward, and rows without judged memory. ``seconds`` is the time limit of a call.
     """
     with TemporaryDirectory() as folder, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         write_programs(Path(folder))
@@ -69,15 +68,15 @@ def _commands(rows: Iterable[Row], folder: Path) -> Iterator[tuple[Row, list[str
         if (
             lines
             and _CLAIMED.issubset(row["checks_judged"] or ())
-            and (made := evidence_of_row(row))
-            and _is_made_by(row, made[1])
+            and (arrays_and_meta := evidence_of_row(row))
+            and _is_made_by(row, arrays_and_meta[1])
         ):
-            write_evidence(evidence, made[0], made[1] | Meta(backend=row["backend"]))
+            write_evidence(evidence, arrays_and_meta[0], arrays_and_meta[1] | Meta(backend=row["backend"]))
             yield row, shlex.split(lines[0])
 
 
 def _is_made_by(row: Row, meta: Meta) -> bool:
-    """Tell whether `call.py` has the function that the backend calls: torch's have no name for a mask."""
+    """Tell whether `call.py` has the backend's function: torch has none for a mask."""
     return not row["backend"].startswith("torch") or meta["call"]["torch"] is not None
 
 
@@ -89,25 +88,25 @@ def _libraries(row: Row) -> list[object]:
 
 
 def _called(row: Row, words: Sequence[str], seconds: float) -> PlainCall:
-    """Run the program behind the wall, with the variables that the row was judged with."""
+    """Run the program in a sandbox, with the variables of the row."""
     named = [*(row.get("given") or ()), *words]
-    variables = {found[1]: found[2] for word in named if (found := _ASSIGNMENT.fullmatch(word))}
+    variables = {match[1]: match[2] for word in named if (match := _ASSIGNMENT.fullmatch(word))}
     python = python_of(row["backend"], os.environ) or sys.executable
     command = [python, *words[words.index("python") + 1 :], "--plain"]
     with TemporaryDirectory() as scratch:
         environment = _environment() | variables | {"TMPDIR": scratch}
-        wall = [sys.executable, "-I", "-S", landlock.__file__, ""]
+        sandbox = [sys.executable, "-I", "-S", landlock.__file__, ""]
         try:
             ended = subprocess.run(
-                [*wall, *command], capture_output=True, text=True, env=environment, timeout=seconds, check=False
+                [*sandbox, *command], capture_output=True, text=True, env=environment, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired:
             return PlainCall(row, wrong=f"gave no answer within {seconds:g} s")
     if ended.returncode < 0:
         return PlainCall(row, wrong=f"ended by signal {-ended.returncode}")
-    said = ended.stdout.strip().splitlines()[1:]  # the first line names the call
-    if ended.returncode == 1 and said:
-        return PlainCall(row, wrong="; ".join(said[:2]))
+    lines = ended.stdout.strip().splitlines()[1:]  # the first line names the call
+    if ended.returncode == 1 and lines:
+        return PlainCall(row, wrong="; ".join(lines[:2]))
     last = (ended.stderr.strip().splitlines() or ["no output"])[-1]
     return PlainCall(row, failed="" if ended.returncode == 0 else f"exit status {ended.returncode}: {last}")
 

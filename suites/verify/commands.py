@@ -19,7 +19,7 @@ from poolproof.suites.verify import verification
 
 
 def _checked_fingerprint(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """Refuse what is no fingerprint: that is a mistake of who typed it, and says nothing about the bundle."""
+    """Refuse an invalid fingerprint: it is a typing error, and says nothing about the bundle."""
     if value is None or re.fullmatch("[0-9a-f]{64}", value):
         return value
     raise click.BadParameter("a fingerprint is 64 hexadecimal digits, as package prints them.")
@@ -59,13 +59,12 @@ def verify(
     signed: Path | None,
     required: tuple[str, ...],
 ) -> None:
-    """Check a BUNDLE offline: nothing in it is believed that can be derived.
+    """Check a BUNDLE offline: everything that can be derived is derived again.
 
-    The cases are drawn again from the plan, each row is held against itself, the waivers and the evidence, and
-    tables are made again from the rows. Exits with 0 when it stands, whatever its verdict is; with 1
-    when something in it was changed or contradicts itself; with 2 when it is sound, but was judged by another
-    version of the suite; with 3 when it is no bundle, or none that can be opened safely; with 6 when it stands, and
-    its run is not what --require says.
+    The cases are drawn again from the plan. Each row is compared with itself, the waivers and the evidence. Tables are
+    made again from the rows. Exits with 0 if the bundle stands, whatever its verdict is. Exits with 1 if it was changed
+    or contradicts itself, and with 2 if it is sound, but another version of poolproof judged it. Exits with 3 if it is
+    no bundle, or cannot be opened safely, and with 6 if it stands, but its run does not meet --require.
     """
     by = (signer, signed or attestation.attestation_path(bundle)) if signer else None
     verified = verification.verify(bundle, fingerprint, by, agreed, required)

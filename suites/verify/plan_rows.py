@@ -1,7 +1,7 @@
-"""Comparison of a run's rows with themselves and with its plan, whose cases are drawn again.
+"""Comparison of a run's rows with themselves and with its plan, which is drawn again.
 
-A stretch of rows at a time is in memory, and stretches are compared on all cores. What is drawn is never more than the
-rows that are there: of a block that lacks rows it is said how many.
+Only a stretch of rows is in memory, and stretches are compared on all cores. A block that lacks rows is not drawn: the
+number of missing rows suffices.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AUXILIARY = (
     & (pc.coalesce(pc.field("block"), pc.scalar("")) == "")
     & having("verdict", [*FAILED, Verdict.WAIVED])
 )
-"""Auxiliary calls of planned ones that deviate by themselves; of no block, and nobody gains by inventing one."""
+"""Deviating auxiliary calls of planned ones; they have no block, and nobody gains by inventing one."""
 
 _PLANNED = ~_AUXILIARY & DRAWN_AGAIN
 _OF_PLACE = ("backend", "block", "case_id", "verdict", "aspect")
@@ -51,12 +51,12 @@ _HELD = (
     *("verdict", "reason", "checks_judged", "checks_violated", "findings", "waivers", "judged_at"),
     *("model", "route", "given", "n", "n_reject", "output_digest", "repeat_n", "standards_passed"),
 )
-"""Columns that rows are held by, besides those of the waivers' scopes."""
+"""Columns to compare, besides those of the waivers' scopes."""
 
 
 @dataclass(frozen=True)
 class _Task:
-    """Some blocks of a plan, and the stretches of their rows; ``is_shared``: other tasks read these, too."""
+    """Some blocks of a plan, and the stretches with their rows; ``is_shared``: other tasks read these, too."""
 
     stretches: tuple[Stretch, ...]
     planned: frozenset[Key]
@@ -64,14 +64,16 @@ class _Task:
 
 
 Problems = tuple[list[str], list[str]]
-"""What is wrong with rows by themselves, and with rows as those of a plan."""
+"""Problems of rows by themselves, and problems of rows as part of a plan."""
 
 
 @dataclass(frozen=True)
 class _Holder:
-    """Holds the rows of a run against what they have to be; ``is_known`` says whether this suite drew its cases.
+    """Compares the rows of a run with their expected content.
 
-    ``recorded`` counts the planned rows of each block.
+    Attributes:
+        is_known: Whether this poolproof drew its cases.
+        recorded: Number of planned rows of each block.
     """
 
     run: Mapping[str, Any]
@@ -83,7 +85,7 @@ class _Holder:
         return planned_rows(self.run, self.recorded)
 
     def plan(self, _task: None) -> tuple[list[str], dict[Key, int]]:
-        """Return what run.json says otherwise than its plan, and how many rows that has of each block."""
+        """Return the contradictions of run.json with its plan, and the planned number of rows of each block."""
         return [*_plan_problems(self.run)], {key: expected.count for key, expected in self.planned.items()}
 
     @cached_property
@@ -95,7 +97,7 @@ class _Holder:
         return list(dict.fromkeys([*_HELD, *scope_columns(self.waivers.all)]))
 
     def hold(self, task: _Task) -> Problems:
-        own, planned, found = list[str](), list[str](), defaultdict[Key, list[Row]](list)
+        own, planned, rows_of = list[str](), list[str](), defaultdict[Key, list[Row]](list)
         for table in (stretch.read(self.columns) for stretch in task.stretches):
             if task.is_shared:
                 table = table.filter(having("block", {block for _, block in task.planned}))
@@ -107,13 +109,13 @@ class _Holder:
             for row in map(rows.__getitem__, numbered.filter(_PLANNED)["number"].to_pylist()):
                 key = row["backend"], row["block"] or ""
                 if key in task.planned:
-                    found[key].append(row)
+                    rows_of[key].append(row)
         for key in sorted(task.planned):
-            planned += _differences(_place(key), self.planned[key].rows(), found[key])
+            planned += _differences(_place(key), self.planned[key].rows(), rows_of[key])
         return own, planned
 
     def _known_problems(self, rows: Sequence[Row]) -> Iterator[str]:
-        """Yield what rows say that is known without a device, or follows from a further case."""
+        """Yield the contradictions of rows with what is known without a device, or with their further case."""
         for row in rows:
             if problem := row_problem(row, self.run):
                 yield f"case {row['case_id']} on {row['backend']} {problem}"
@@ -122,7 +124,7 @@ class _Holder:
 
 
 def row_problems(digest: Digest, is_known: bool) -> Problems:
-    """Hold all rows against themselves and, if ``is_known``, against their plan; `BadInput` if that cannot be drawn."""
+    """Compare all rows with themselves and, if ``is_known``, with their plan; `BadInput` if that cannot be drawn."""
     places = _places(digest.folder)
     own, planned, recorded, counts = list[str](), list[str](), sum(places.values(), Counter[Key]()), dict[Key, int]()
     with _started(_Holder(digest.run, is_known, recorded)) as each_of:
@@ -142,17 +144,17 @@ def row_problems(digest: Digest, is_known: bool) -> Problems:
 
 
 def _plan_problems(run: Mapping[str, Any]) -> Iterator[str]:
-    """Yield in what run.json says otherwise than the plan that it names."""
+    """Yield the contradictions of run.json with the plan that it names."""
     selection = Selection.of_run(run)
     if selection.mandatory() != run["mandatory"]:
         yield "run.json has other mandatory groups than the plan that it names"
-    elif (whole := selection.plan_cases()) != run.get("plan_cases"):  # to count a large one takes long
+    elif (whole := selection.plan_cases()) != run.get("plan_cases"):  # counting a large one takes long
         yield f"the whole plan has {whole:,} cases, which run.json does not say"
     yield from record_problems(run)
 
 
 def _places(folder: Path) -> dict[Stretch, Counter[Key]]:
-    """Count the planned rows of each block, by stretch."""
+    """Return the number of planned rows of each block, by stretch."""
     places = {}
     for stretch in stretches(folder):
         keys = stretch.read(_OF_PLACE).filter(_PLANNED).select(["backend", "block"]).to_pylist()
@@ -161,13 +163,13 @@ def _places(folder: Path) -> dict[Stretch, Counter[Key]]:
 
 
 def _tasks(places: Mapping[Stretch, Counter[Key]], drawn: Mapping[Key, int]) -> Iterator[_Task]:
-    """Yield a task for each stretch with the blocks that it holds alone, then tasks for the blocks of several."""
+    """Yield a task per stretch for the blocks that only it has, then tasks for the blocks of several stretches."""
     holders = defaultdict[Key, list[Stretch]](list)
-    for stretch, found in places.items():
-        for key in found.keys() & drawn.keys():
+    for stretch, blocks in places.items():
+        for key in blocks.keys() & drawn.keys():
             holders[key].append(stretch)
-    for stretch, found in places.items():
-        yield _Task((stretch,), frozenset(key for key in found if len(holders[key]) == 1))
+    for stretch, blocks in places.items():
+        yield _Task((stretch,), frozenset(key for key in blocks if len(holders[key]) == 1))
     several = [key for key, among in holders.items() if len(among) > 1]
     ends = list(accumulate(drawn[key] for key in several))
     for _, keys in groupby(zip(several, ends, strict=True), key=lambda entry: entry[1] // ROWS_PER_PART):
@@ -176,14 +178,14 @@ def _tasks(places: Mapping[Stretch, Counter[Key]], drawn: Mapping[Key, int]) -> 
 
 
 _EachOf = Callable[[Callable[[_Holder, Any], Any], Sequence[Any]], Iterator[Any]]
-"""(what a holder does with a task, tasks) -> what comes of each."""
+"""(method of a holder, tasks) -> its results."""
 
 
 @contextmanager
 def _started(holder: _Holder) -> Iterator[_EachOf]:
-    """Yield what does something to each of several tasks: in as many processes as there are cores, or here if few.
+    """Yield a function that calls a method for each of several tasks, in up to one process per core, or here if few.
 
-    The processes draw the plan, of which this one has nothing to keep.
+    The processes draw the plan, which this one does not keep.
     """
     cores = min(len(os.sched_getaffinity(0)), sum(holder.recorded.values()) // ROWS_PER_PART)
     if cores < 2:
@@ -206,7 +208,7 @@ def _with_kept(do: Callable[[_Holder, Any], Any], task: Any) -> Any:
 
 
 def _further_problem(row: Row) -> str:
-    """Return in what the row of a further case says otherwise than follows from its case."""
+    """Return the contradiction of a further case's row with its case; empty if none."""
     try:
         question = further_question_of(row)
     except BadInput as error:
@@ -221,7 +223,7 @@ def _differences(where: str, planned: Sequence[Redrawn], found: Sequence[Row]) -
         yield f"{where}: {_named(key)} was planned and has {rows}"
     for key, number in (got - expected).items():
         yield f"{where}: {_named(key)} has {number} rows more than were planned"
-    by_key = defaultdict[tuple[str, ...], list[Redrawn]](list)  # two pairs of clauses may be broken by one call
+    by_key = defaultdict[tuple[str, ...], list[Redrawn]](list)  # one call may break two pairs of clauses
     for question in planned:
         by_key[_key(question[0])].append(question)
     for row in found:
@@ -231,7 +233,7 @@ def _differences(where: str, planned: Sequence[Redrawn], found: Sequence[Row]) -
 
 
 def _difference(planned: Redrawn, row: Row) -> str:
-    """Return in what a row differs from what was planned; empty if in nothing."""
+    """Return the difference of a row from the plan; empty if none."""
     described, question = planned
     for name, value in described.items():
         if row[name] != value:
@@ -241,13 +243,13 @@ def _difference(planned: Redrawn, row: Row) -> str:
     judged = row["checks_judged"] or ()
     if missing := [check for check in question.expected_checks() if check not in judged]:
         return f"is said to conform, and the check {missing[0]!r}, which is expected, did not judge it"
-    if others := [check for check in judged if check not in (REFUSAL, *question.aspect.checks)]:
-        return f"was judged by the check {others[0]!r}, which its aspect does not have"
+    if further := [check for check in judged if check not in (REFUSAL, *question.aspect.checks)]:
+        return f"was judged by the check {further[0]!r}, which its aspect does not have"
     return _unmeasured(question, row) if isinstance(question, CaseQuestion) else ""
 
 
 def _unmeasured(question: CaseQuestion, row: Row) -> str:
-    """Return which measure of a conforming answer a row lacks, or has though there is none."""
+    """Return the measure that the row of a conforming answer lacks, or must not have."""
     is_measured = is_full_backward(question.case)
     for name in ("n", "output_digest", "repeat_n"):
         if (row[name] is not None) != is_measured:

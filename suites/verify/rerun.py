@@ -1,9 +1,9 @@
-"""Judging some of a bundle again.
+"""The command ``rerun``, which judges some cases of a bundle again.
 
-``rerun`` is a counterparty's test of a bundle: some of its cases, drawn at random, judged on another machine. Verdicts
-must agree, and of equal bits the statistics; where a call is deterministic, other bits than in the bundle are counted.
-Whether the same library is judged is said. A deviation is shown like a failure: with its cause and the line that
-replays it. A bundle names no code to run: its backends are those that are installed here, or the command line's.
+It is a counterparty's test: cases drawn at random are judged on another machine. Verdicts must agree, and for equal
+bits also the statistics. If a call is deterministic, outputs with other bits are counted. The report says whether the
+library is the same. It shows a deviation like a failure, with its cause and its replay line. A bundle names no code to
+run: its backends are installed here, or come from the command line.
 """
 
 from __future__ import annotations
@@ -59,23 +59,25 @@ _KEY = ("backend", "block", "case_id")
 _key = itemgetter(*_KEY)
 
 _NAMES = [column.name for column in COLUMNS]
+# columns that follow from the bits of an output
 _OF_BITS = (*_NAMES[_NAMES.index("n_reject") : _NAMES.index("output_digest")], "standards_passed", "standards_failed")
+# columns that follow from call and backend, together with the model
 _OF_DEVICE = ("backend", "product", "data", "route", "follows", "status_code", "checks_judged", "repeat_n")
+# columns that follow from the call
 _OF_CALL = (
     *(column.name for column in COLUMNS if column.made == "drawn" and column.name not in _OF_DEVICE),
     *("n", "n_single_valued"),
 )
-"""Columns that follow from the bits of an output; from call and backend, together with the model; from the call."""
 
 _NEAR = 1e-6
-"""How far apart statistics of equal bits may be: parts of a sum are added in an order that depends on the machine."""
+"""Largest relative difference of statistics of equal bits: the machine determines the order of their sums."""
 
 NOT_COMPARED = "times, findings, smaller cases and, where bits differ, statistics"
 
 
 @dataclass(frozen=True)
 class Rejudged:
-    """A case judged twice: its row in the bundle and here; ``differs`` says how, empty if they agree.
+    """A case judged twice: its row in the bundle, and here; ``differs`` is the difference, empty if they agree.
 
     ``other_bits``: whether the call gave other bits than in the bundle.
     """
@@ -87,16 +89,16 @@ class Rejudged:
 
 
 def sample(digest: Digest, number: int, seed: int, failing: bool = False) -> list[Row]:
-    """Draw ``number`` rows of cases, or all if there are fewer, uniformly; with ``failing``, failed ones first."""
+    """Draw ``number`` rows of cases uniformly, or all if there are fewer; with ``failing``, failed ones first."""
     has_block = pc.field("block") != ""
     held = {each: each.read(["block", "verdict"]).filter(has_block)["verdict"] for each in stretches(digest.folder)}
     verdicts = [verdict for each in held.values() for verdict in each.to_pylist()]
     if not verdicts:
         raise BadInput("the run in the bundle has no case")
     first = [place for place, verdict in enumerate(verdicts) if failing and verdict in FAILED]
-    others, drawn = sorted({*range(len(verdicts))} - {*first}), random.Random(seed)
+    rest, drawn = sorted({*range(len(verdicts))} - {*first}), random.Random(seed)
     chosen = drawn.sample(first, min(number, len(first)))
-    chosen += drawn.sample(others, min(number - len(chosen), len(others)))
+    chosen += drawn.sample(rest, min(number - len(chosen), len(rest)))
     before, rows = 0, list[Row]()
     for stretch, count in ((stretch, len(each)) for stretch, each in held.items()):
         own = [place - before for place in sorted(chosen) if before <= place < before + count]
@@ -108,9 +110,9 @@ def sample(digest: Digest, number: int, seed: int, failing: bool = False) -> lis
 def rejudge(
     digest: Digest, rows: Sequence[Row], backend: str | None, timeout: float, say: Callable[[str], object]
 ) -> Iterator[Rejudged]:
-    """Judge rows again, on ``backend`` or on those that the run names, if they are here under that name.
+    """Judge rows again, on ``backend`` or on those that the run names, if they are installed under that name.
 
-    ``say`` takes a line about each backend that is another than was judged.
+    ``say`` prints a line about each backend that differs from the judged one.
     """
     waivers = Waivers(waivers_of(digest.run), min(judging_day(digest.run), date.today()))
     by_backend: dict[str, list[Row]] = defaultdict(list)
@@ -133,15 +135,15 @@ def rejudge(
             def alone(question: Question, sandbox: Sandbox = sandbox, waive: Callable[[Row], Row] = waive) -> Row:
                 return waive(sandbox.judge_alone(question))
 
-            for before, asked, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
-                now = _comparable(before, attribute(asked, waive(row), alone)[0])
+            for before, question, row in zip(theirs, questions, sandbox.judge(questions), strict=True):
+                now = _comparable(before, attribute(question, waive(row), alone)[0])
                 yield Rejudged(before, now, _difference(before, now), _has_other_bits(before, now))
 
 
 def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> Iterator[str]:
-    """Yield in what a backend is another than the one that was judged: what it declares, and its libraries."""
-    said, here = run["selection"]["backends"][judged], survey.to_record()
-    if difference := first_difference("", said, here):
+    """Yield the differences of a backend from the judged one: its declarations, chip and libraries."""
+    recorded, here = run["selection"]["backends"][judged], survey.to_record()
+    if difference := first_difference("", recorded, here):
         entry, was, now = difference
         yield f"another backend than {judged}: {entry.strip()} is {was!r:.80} in the bundle, {now!r:.80} here"
     environments = run["backends"][judged], survey.environment
@@ -158,7 +160,7 @@ def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> I
 
 
 def _given_otherwise(digest: Digest, judged: Sequence[Rejudged]) -> Iterator[str]:
-    """Yield what each backend was given that is given something else here."""
+    """Yield the backends with other variables and options here than in the bundle."""
     here: defaultdict[str, set[str]] = defaultdict(set)
     for again in judged:
         here[again.before["backend"]].add(shlex.join(again.now.get("given") or ()))
@@ -174,7 +176,7 @@ def _is_of_another(before: Row, now: Row) -> bool:
 
 
 def _comparable(before: Row, now: Row) -> Row:
-    """Return the row of a case here, as not supported if the documents of one of two backends alone refuse it."""
+    """Return the row of a case here, as not supported if only one of two backends may refuse it."""
     refused = [row["verdict"] == Verdict.REFUSED for row in (before, now)]
     if refused[0] == refused[1] or not _is_of_another(before, now) or now["verdict"] not in JUDGED - FAILED:
         return now
@@ -183,9 +185,9 @@ def _comparable(before: Row, now: Row) -> Row:
 
 
 def _difference(before: Row, now: Row) -> str:
-    """Say in what a row differs from that of the bundle.
+    """Return the difference of a row from the bundle's; empty if none.
 
-    What follows from the call is equal; of equal bits and one model statistics are, too.
+    Columns that follow from the call must be equal; for equal bits and models, also the statistics.
     """
     there, here = _verdict_text(before), _verdict_text(now)
     if now["verdict"] not in JUDGED or (before["verdict"] not in JUDGED and now["verdict"] not in FAILED):
@@ -209,7 +211,7 @@ def _difference(before: Row, now: Row) -> str:
 
 
 def _first_unlike(before: Row, now: Row, names: Iterable[str]) -> str:
-    """Return the first of some columns that differs, with its values; empty if none does."""
+    """Return the first column that differs, with its values; empty if none does."""
     for name in names:
         was, here = before[name], now.get(name)
         if not _is_alike(was, here):
@@ -225,17 +227,17 @@ def _is_alike(was: Any, here: Any) -> bool:
 
 
 def _questions(run: Mapping[str, Any], rows: Sequence[Row]) -> list[Question]:
-    """Return the questions of rows, in their order; planned ones are redrawn."""
-    found: dict[tuple[str, ...], Question] = {}
-    found |= {_key(row): further_question_of(row) for row in rows if row["aspect"] in BESIDE_PLAN}
+    """Return the questions of rows, in their order; planned ones are drawn again."""
+    question_of: dict[tuple[str, ...], Question] = {}
+    question_of |= {_key(row): further_question_of(row) for row in rows if row["aspect"] in BESIDE_PLAN}
     keys = {(row["backend"], row["block"]): ROWS_PER_PART for row in rows if row["aspect"] not in BESIDE_PLAN}
     planned = planned_rows(run, keys)
     for key in keys.keys() & planned.keys():
-        found |= {(*key, each.id): each for each in planned[key].questions()}
+        question_of |= {(*key, each.id): each for each in planned[key].questions()}
     for row in rows:
-        if _key(row) not in found:
+        if _key(row) not in question_of:
             raise BadInput(f"case {row['case_id']} is not part of the plan that the run names")
-    return [found[_key(row)] for row in rows]
+    return [question_of[_key(row)] for row in rows]
 
 
 def _has_other_bits(before: Row, now: Row) -> bool:
@@ -286,7 +288,7 @@ def rerun(
 
 
 def _show_plain(out: Console, calls: Sequence[PlainCall]) -> None:
-    """Print the calls of a plain program that went wrong, or came to nothing."""
+    """Print the calls of a plain program that failed, or gave a wrong result."""
     for call in calls:
         how = f"but not in a plain program: {call.wrong}" if call.wrong else f"no plain program calls it: {call.failed}"
         case = f"case {call.row['case_id']} of {call.row['operator']} conforms, {how}"
@@ -294,7 +296,7 @@ def _show_plain(out: Console, calls: Sequence[PlainCall]) -> None:
 
 
 def _plain_text(judged: Sequence[Rejudged], plain: Sequence[PlainCall]) -> str:
-    """Count the calls of a plain program, as the end of a clause; empty if nothing passed that it could call."""
+    """Return the number of plain calls, as the end of a clause; empty if no case passed."""
     if plain:
         wrong, failed = sum(bool(call.wrong) for call in plain), sum(bool(call.failed) for call in plain)
         return f"; {wrong:,} of {count_of(len(plain), 'plain call')} wrong, {failed:,} failed"
@@ -304,9 +306,9 @@ def _plain_text(judged: Sequence[Rejudged], plain: Sequence[PlainCall]) -> str:
 def _report(
     judged: Sequence[Rejudged], plain: Sequence[PlainCall], seed: int, what: str, others: Sequence[str]
 ) -> NoReturn:
-    """Print what differs, and exit with the overall verdict; ``what`` names the run in the bundle.
+    """Print the differences, and exit with the overall verdict; ``what`` names the run in the bundle.
 
-    Other bits are counted, but are no disagreement: another machine may add in another admissible order.
+    Other bits are counted, but are not a disagreement: another machine may add in another admissible order.
     """
     out = console()
     for line in others:

@@ -1,4 +1,4 @@
-"""A row by itself: whether its verdict follows from its own findings and from the waivers of its run."""
+"""A row by itself: whether its verdict follows from its findings and from the waivers of its run."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ _DEVIATING = FAILED | {Verdict.WAIVED}
 
 
 def row_contradiction(row: Row, waivers: Waivers, environments: Mapping[str, Mapping[str, str]]) -> str:
-    """Return what in the row contradicts its verdict, with the row's name; empty if nothing does."""
+    """Return the contradiction of a row with its verdict, with the row's name; empty if none."""
     problem = _contradiction(row) or _wrongly_waived(row, waivers, environments)
     return problem and f"case {row['case_id']} on {row['backend']} {problem}"
 
 
 def _contradiction(row: Row) -> str:
-    """Return what in the row contradicts its verdict; empty if nothing does."""
+    """Return the contradiction of a row with its verdict; empty if none."""
     try:
         verdict, violated = Verdict(row["verdict"]), list(row["checks_violated"] or ())
     except ValueError:
         return f"has the verdict {row['verdict']!r}, and there is none"
     try:
-        found = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
+        findings = msgspec.convert(json.loads(row["findings"] or "[]"), list[dict[str, Any]])
     except (ValueError, RecursionError):
         return "has findings that cannot be read"
     if unknown := sorted({*violated, *(row["checks_judged"] or ())} - CHECK_IDS):
         return f"names the check {unknown[0]!r}, and there is none"
-    if verdict not in RAISED and [finding.get("check") for finding in found] != violated:
+    if verdict not in RAISED and [finding.get("check") for finding in findings] != violated:
         return "names other checks than its findings do"
     if verdict in _DEVIATING:
-        return _contradiction_of_failure(row, violated, found)
+        return _contradiction_of_failure(row, violated, findings)
     return _contradiction_of_others(row, verdict)
 
 
-def _contradiction_of_failure(row: Row, violated: list[str], found: list[dict[str, Any]]) -> str:
+def _contradiction_of_failure(row: Row, violated: list[str], findings: list[dict[str, Any]]) -> str:
     if not violated:
         return f"is said to be {row['verdict']}, and violates nothing"
-    if row["reason"] != visible(str(found[0].get("message"))):
+    if row["reason"] != visible(str(findings[0].get("message"))):
         return "gives another reason than its first finding"
     if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
         return "violates a check that did not judge it"

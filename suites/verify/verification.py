@@ -1,8 +1,7 @@
-"""Verification of bundles: nothing in one is believed that can be derived.
+"""Verification of bundles: everything that can be derived is derived again.
 
-Of a bundle only what the run recorded is taken: run.json, rows, evidence. The cases that had to be judged are drawn
-again from the plan, each row is held against itself, its waivers and its evidence, and every other file is made again
-and compared.
+Only the records of the run are taken from a bundle: run.json, rows, evidence. The cases are drawn again from the plan.
+Each row is compared with itself, its waivers and its evidence. Every other file is made again and compared.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from poolproof.suites.verify.plan_rows import row_problems
 
 @dataclass(frozen=True)
 class Step:
-    """One question put to a bundle. Without problems ``text`` is the answer; problems weigh as much as ``weight``."""
+    """One test of a bundle. Without problems ``text`` is the result; ``weight`` is the verdict of a problem."""
 
     text: str
     problems: tuple[str, ...] = ()
@@ -56,7 +55,7 @@ class Step:
 
 
 def _step(text: str, problems: Iterable[str]) -> Step:
-    """Make a step that lists the first twenty problems and counts the others: a bundle of another run has thousands."""
+    """Return a step with the first twenty problems and the number of others: another run's bundle has thousands."""
     left = iter(problems)
     listed = list(islice(left, 20))
     if more := sum(1 for _ in left):
@@ -68,9 +67,10 @@ def _step(text: str, problems: Iterable[str]) -> Step:
 class Verification:
     """Result of the verification of a bundle.
 
-    ``fingerprint`` is the SHA-256 that two parties compare to know that they hold the same bundle; ``verdict`` what its
-    rows say now, with its sentences, empty when they cannot be read. ``account`` are the lines that say what was
-    left out, who vouches for it, and what was judged.
+    Attributes:
+        fingerprint: SHA-256 by which two parties know that they have the same bundle.
+        verdict: Verdict of its rows, with its sentences; empty if they cannot be read.
+        account: Lines about what was left out, who signed it, and what was judged.
     """
 
     fingerprint: str
@@ -80,7 +80,7 @@ class Verification:
 
     @property
     def overall(self) -> Overall:
-        """Return the gravest step's; another suite's bundle can only be judged by other rules than its own."""
+        """The gravest step's verdict."""
         return gravest({step.overall: True for step in self.steps})
 
 
@@ -91,11 +91,14 @@ def verify(
     agreed: Sequence[Path] = (),
     required: Sequence[str] = (),
 ) -> Verification:
-    """Check a bundle without any network or backend; `NotABundle` if the file is none.
+    """Check a bundle without any network or backend; raise `NotABundle` if the file is none.
 
-    ``fingerprint`` is what the other party says the bundle has; ``signer`` is the public key that it must be signed
-    with, and the attestation. If there are files of ``agreed`` waivers, no others but those of the suite are accepted.
-    ``required`` are requirements of `unmet`.
+    Args:
+        bundle: The file.
+        fingerprint: Fingerprint that the other party named.
+        signer: Public key that must have signed it, and the attestation.
+        agreed: Files of agreed waivers; with one, only these and poolproof's own are accepted.
+        required: Requirements of `unmet`.
     """
     with opened(bundle) as archive, tempfile.TemporaryDirectory() as scratch:
         if SUMS not in archive.namelist():
@@ -110,7 +113,7 @@ def verify(
         steps.append(_step(f"{count_of(files, 'file')}, all as they were hashed", changed))
         try:
             digest = unpacked_run(archive, Path(scratch) / "run", bundle)
-        except CannotGoOn:  # for want of room on this machine
+        except CannotGoOn:  # this machine lacks room
             raise
         except BadInput as error:
             steps.append(Step("", (f"the run in it cannot be read: {error}",)))
@@ -174,10 +177,10 @@ def _schema_step(folder: Path) -> Step:
 
 
 def _row_steps(digest: Digest) -> tuple[Step, Step]:
-    """Hold rows against themselves and their plan; of another suite's plan nothing can be said."""
+    """Compare rows with themselves and their plan; another poolproof's plan is not judged."""
     redraws, further = digest.run["suite"] == suite_identity(), digest.conclusion.further
     by_themselves = "each row's verdict agrees with its findings and the waivers"
-    others = f"; the others are {count_of(further, 'further case')}" if further else " and no other rows"
+    further_rows = f"; the others are {count_of(further, 'further case')}" if further else " and no other rows"
     try:
         own, planned = row_problems(digest, redraws)
     except BadInput as error:
@@ -186,12 +189,12 @@ def _row_steps(digest: Digest) -> tuple[Step, Step]:
     if not redraws:
         drawn = Step("", ("its cases were drawn by another suite: not drawn again",), Overall.INCOMPLETE)
     else:
-        drawn = _step(f"the plan, drawn again, has one row for each of its cases{others}", planned)
+        drawn = _step(f"the plan, drawn again, has one row for each of its cases{further_rows}", planned)
     return _step(by_themselves, own), drawn
 
 
 def _derived_step(archive: ZipFile, digest: Digest, scratch: Path) -> Step:
-    """Make again everything that follows from the recorded; of another suite's bundle the verdict alone."""
+    """Make all derived files again and compare them; of another poolproof's bundle only the verdict."""
     if digest.run["suite"] != suite_identity():
         stored, now = "unreadable", digest.conclusion.overall.word
         with suppress(BadInput, KeyError):
@@ -223,36 +226,36 @@ _OF_EVIDENCE = (
 
 
 def _evidence_step(folder: Path) -> Step:
-    """Judge each stored output again, and hold evidence against its row and what follows from its case."""
+    """Judge each stored output again, and compare evidence with its row and case."""
     paths = sorted((folder / "evidence").glob("*.npz"))
     paths += sorted((folder / "evidence" / "shrunk").glob("*.npz"))
     wanted = having("case_id", {path.stem.rpartition("-")[2] for path in paths})
-    by_stem = defaultdict[str, list[Row]](list)  # several where a case is asked for several claims
+    by_stem = defaultdict[str, list[Row]](list)  # several if several claims judge a case
     for row in read_rows(folder, _OF_EVIDENCE, wanted).to_pylist():
         by_stem[case_name(row["case_id"], row["backend"])].append(row)
-    found = filter(None, (_contradicting_evidence(path, by_stem[path.stem]) for path in paths))
-    return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", found)
+    faults = filter(None, (_contradicting_evidence(path, by_stem[path.stem]) for path in paths))
+    return _step(f"evidence of {count_of(len(paths), 'case')} judged again, with the same result", faults)
 
 
 def _contradicting_evidence(path: Path, rows: Sequence[Row]) -> str:
-    """Return what is wrong with a file of evidence, given the rows of its case; empty when one agrees."""
+    """Return what is wrong with a file of evidence, given its case's rows; empty if it agrees with one."""
     is_shrunk = path.parent.name == "shrunk"
     try:
         evidence = read_evidence(path)
     except EvidenceError as error:
         return str(error).replace(str(path), path.name)
-    found = []
+    problems = []
     for row in (row for row in rows if row["shrunk"] or not is_shrunk):
         problem = ("" if is_shrunk else _disagreement(evidence, row)) or _other_account(evidence, row)
-        found.append(problem or contradiction(row, evidence, is_shrunk))
-    problem = min(found, key=bool, default="belongs to no row")
+        problems.append(problem or contradiction(row, evidence, is_shrunk))
+    problem = min(problems, key=bool, default="belongs to no row")
     return f"{path.name} {problem}" if problem else ""
 
 
 def _other_account(evidence: Evidence, row: Row) -> str:
-    """Return what evidence says of itself, or of its smaller case, otherwise than its row; empty if nothing."""
+    """Return the contradiction of evidence, or of its shrunk case, with its row; empty if none."""
     meta, violated = evidence.meta, list(row["checks_violated"] or ())
-    checks = meta.get("checks", [SURVIVAL])  # who has died found nothing
+    checks = meta.get("checks", [SURVIVAL])  # after a death there are no findings
     if meta.get("backend") != row["backend"]:
         return f"is of the backend {meta.get('backend')!r}"
     if violated and not {*checks} & {*violated}:
@@ -277,7 +280,7 @@ def _disagreement(evidence: Evidence, row: Row) -> str:
 
 
 def _in_words(digest: Digest) -> str:
-    """Describe the verdict of a run, its reasons, and what was waived. What was left out is a line of its own."""
+    """Describe the verdict of a run, its reasons and waivers; what was left out is a separate line."""
     conclusion, used = digest.conclusion, [review.waiver.id for review in digest.used_waivers]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
     return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, waived)))
