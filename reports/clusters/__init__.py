@@ -1,4 +1,4 @@
-"""Clusters of failing cases: how many root causes there are, and the condition under which each shows."""
+"""Clusters of failing cases: the number of root causes, and the condition of each."""
 
 from poolproof.reports.clusters.cluster import FailureCluster
 from poolproof.reports.clusters.clustering import NEEDED, cluster_failures, clusters_of

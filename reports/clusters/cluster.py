@@ -1,4 +1,4 @@
-"""A cluster of failing cases that one root cause may explain: its condition, its members, and what was counted."""
+"""A cluster of failing cases with perhaps one root cause: its condition, its members, and counts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SIZED = ("operator", "case", "shrunk")
 
 @dataclass(frozen=True)
 class Bound:
-    """A threshold between two values: cases that meet the rest of the condition fail at one and conform at the other.
+    """A threshold: cases that meet the rest of the condition fail at one value, and conform at the other.
 
-    ``conforms`` is None where no conforming case meets the rest.
+    ``conforms`` is None if no conforming case meets the rest.
     """
 
     feature: str
@@ -36,18 +36,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class Counts:
-    """Cases that speak for a condition, and against it.
+    """Numbers of cases for and against a condition.
 
-    failing, conforming
-        Cases of the plan that meet the condition. The conforming ones were held to the same checks.
-    further
-        The same two numbers of further cases, which diagnosis made from failing ones.
-    contrast
-        For each term the cases of the plan that meet all other terms and not this one, and conform.
-    others
-        Failing cases of the plan that do not meet the condition and are in no other cluster.
-    elsewhere
-        Failing cases of the plan that do not meet the condition, those of other clusters included.
+    Attributes:
+        failing: Failing cases of the plan that meet it.
+        conforming: Conforming cases of the plan that meet it, and that the same checks judged.
+        further: The same two numbers of further cases, which the diagnosis made from failing ones.
+        contrast: For each term, the conforming cases of the plan that meet all terms except this one.
+        others: Failing cases of the plan that do not meet it and are in no other cluster.
+        elsewhere: Failing cases of the plan that do not meet it, including those of other clusters.
     """
 
     failing: int
@@ -59,36 +56,30 @@ class Counts:
 
     @property
     def exceptions(self) -> int:
-        """Count the cases that meet the condition and conform."""
+        """Number of conforming cases that meet the condition."""
         return self.conforming + self.further[1]
 
     @property
     def is_sharp(self) -> bool:
-        """Return whether hardly a case conforms that meets the condition: it causes failure, not only goes with it."""
+        """Whether nearly all cases that meet the condition fail: it is a cause, not only a correlation."""
         failing = self.failing + self.further[0]
         return failing >= SHARP * (failing + self.exceptions)
 
 
 @dataclass(frozen=True, eq=False)
 class FailureCluster:
-    """Failing cases of a backend that one root cause may explain.
+    """Failing cases of a backend that may have one root cause.
 
-    condition
-        Terms that all hold; empty where every case fails, or nearly every one; None where no condition was found.
-    members
-        The failing rows, that of the smallest case first.
-    scope
-        (column, value) of what all compared cases have in common: the cluster says nothing about other cases.
-    bounds
-        For each threshold the observed values beside it.
-    unsearched
-        Failing cases of the backend that nobody looked at, because there are too many.
-    probed
-        What the probe says of its operator and dtype that deviates.
-    passing
-        Cases that pass and that its checks do not judge, counted by aspect; none if one of another cluster fails.
-    clauses, clauses_asked
-        For each clause or scenario of its cases (name, failing cases, cases compared); the number of all compared ones.
+    Attributes:
+        condition: Terms that all hold; empty if every case, or nearly every one, fails; None if none was found.
+        members: The failing rows, that of the smallest case first.
+        scope: (column, value) that all compared cases share; the cluster says nothing about other cases.
+        bounds: For each threshold the observed values beside it.
+        unsearched: Failing cases of the backend that were not searched, because there are too many.
+        probed: The probe's deviating findings on its operator and dtype.
+        passing: (aspect, number) of passing cases that its checks do not judge; empty if there are other clusters.
+        clauses: (name, failing cases, compared cases) of each clause or scenario of its cases.
+        clauses_asked: Number of the clauses of all compared cases.
     """
 
     condition: tuple[Term, ...] | None
@@ -128,7 +119,7 @@ class FailureCluster:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return operator and dtype of its smallest case."""
+        """Operator and dtype of its smallest case."""
         return str(self.smallest["operator"]), str(self.smallest["dtype"])
 
     @cached_property
@@ -137,7 +128,7 @@ class FailureCluster:
 
     @cached_property
     def kinds(self) -> tuple[tuple[FailureKind, int], ...]:
-        """Count its cases of the plan by kind, the most frequent first; further cases where there are no others."""
+        """Number of its cases of the plan by kind, most frequent first; of further cases if there are no others."""
         planned = [row for row in self.members if is_planned(row)]
         return tuple(Counter(map(kind_of, planned or self.members)).most_common())
 
@@ -147,7 +138,7 @@ class FailureCluster:
 
     @property
     def message(self) -> str:
-        """Say what is wrong with its smallest case, without a guess that the probe or another of its cases excludes."""
+        """Fault of its smallest case, without a guess that the probe or another of its cases excludes."""
         text = message(self.smallest)
         guess = GUESSED_RULE.search(text)
         return text if guess is None or self._allows(guess[0]) else text.replace(guess[0], "")
@@ -165,19 +156,19 @@ class FailureCluster:
 
     @property
     def name(self) -> str:
-        """Return a name that is equal for equal conditions."""
+        """A name that is equal for equal conditions."""
         if self.has_condition and not self.terms:
             return f"{self.backend} and {self.checks}"
         return " and ".join([self.backend, *map(str, self.terms or sorted(self.cases)[:1])])
 
     @property
     def is_about_sums(self) -> bool:
-        """Return whether its sums deviate, more often than anything else: the probe may tell how they are added."""
+        """Whether deviating sums are its most frequent failure: the probe may show how they are added."""
         return self.kinds[0][0] == (Verdict.VIOLATES, "interval")
 
 
 def is_planned(row: Row) -> bool:
-    """Return whether a row is of the plan: diagnosis makes the others, from cases that fail."""
+    """Tell whether a row is of the plan, not a further case of the diagnosis."""
     return bool(row["aspect"] != DIAGNOSIS)
 
 
@@ -186,13 +177,13 @@ def kind_of(row: Row) -> FailureKind:
 
 
 def is_guessed_about(row: Row) -> bool:
-    """Return whether a rule was sought that makes a failing case right: of large ones none is."""
+    """Tell whether a failing case is small enough for a guess of the rule that would make it right."""
     call = geometry_of(str(row["operator"]), read_case(row["case"]))
     return call is not None and call.planes * prod(call.size) <= MAX_GUESSED
 
 
 def size_of(row: Row) -> tuple[bool, float, float, int]:
-    """Return the sort key of a row's case: whether it was not shrunk, its elements, windows, and length of line."""
+    """Return the sort key of a row's case: not shrunk, elements, windows, length of its line."""
     line = smallest_case(row)
     call = geometry_of(str(row["operator"]), read_case(line))
     elements, windows = (call.planes * prod(call.size), call.planes * prod(call.count)) if call else (inf, inf)

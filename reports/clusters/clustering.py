@@ -1,8 +1,8 @@
-"""Clustering of failing rows: how many root causes there are, and under which condition each shows.
+"""Clustering of failing rows: the number of root causes, and the condition of each.
 
-One cause breaks several checks, in several operators and dtypes. So the search begins with all failing rows together:
-the best condition among them takes the failing rows that meet it, whatever they break, as one cluster; then the search
-begins again with the rest. What no condition explains is a cluster without one, for each kind of failure.
+One cause may break several checks, in several operators and dtypes. So the search begins with all failing rows. The
+best condition makes the failing rows that meet it one cluster, whatever they break; the search goes on with the rest.
+Rows without a condition form a cluster for each kind of failure.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from poolproof.reports.rows.store import having, read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 
 MAX_CLUSTERS = 8
-"""Clusters with a condition that are searched for one backend."""
+"""Most clusters with a condition for one backend."""
 
 MAX_SEARCHED = 20_000
-"""Failing rows of one backend that are searched, and conforming ones: more would give the same conditions."""
+"""Most failing and most conforming rows of a backend to search: more give the same conditions."""
 
 _OF_ROWS = ("backend", "aspect", "block", "verdict", "checks_judged", "checks_violated", "case_id", "reason")
 
@@ -50,9 +50,9 @@ NEEDED = tuple(dict.fromkeys((*READ, *SIZED, *_OF_ROWS)))
 
 
 def clusters_of(folder: Path, failed: Set[Verdict] = FAILED) -> tuple[FailureCluster, ...]:
-    """Cluster the rows of a run that ``failed``, with the whole row of each smallest case.
+    """Return clusters of a run's ``failed`` rows, each with the whole row of its smallest case.
 
-    `NotARun` if the folder is none.
+    `NotARun` is raised if the folder is none.
     """
     has_failed = having("verdict", failed)
     failing = read_rows(folder, NEEDED, has_failed)
@@ -66,64 +66,67 @@ def clusters_of(folder: Path, failed: Set[Verdict] = FAILED) -> tuple[FailureClu
         rows += searched + _least_ids(conforming.filter(speak)).to_pylist()
         silent[backend] = Counter(conforming.filter(pc.invert(speak))["aspect"].to_pylist())
         unsearched[backend] = len(own) - len(searched)
-    found = cluster_failures(rows, unsearched, failed)
-    chosen = having("case_id", {cluster.smallest["case_id"] for cluster in found})
+    clusters = cluster_failures(rows, unsearched, failed)
+    chosen = having("case_id", {cluster.smallest["case_id"] for cluster in clusters})
     identity = itemgetter("backend", "aspect", "case_id")
-    whole = {identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()} if found else {}
+    whole = {identity(row): row for row in read_rows(folder, where=chosen & has_failed).to_pylist()} if clusters else {}
     probes = read_run(folder).get("probes", {})
     return tuple(
         replace(
             cluster,
             members=(whole[identity(cluster.smallest)], *cluster.members[1:]),
             probed=probe_lines(cluster, probes),
-            passing=tuple(silent[cluster.backend].most_common()) if len(found) == 1 else (),
+            passing=tuple(silent[cluster.backend].most_common()) if len(clusters) == 1 else (),
         )
-        for cluster in found
+        for cluster in clusters
     )
 
 
 def _least_ids(rows: pa.Table) -> pa.Table:
-    """Select at most `MAX_SEARCHED` rows: those with the least ids, which are hashes, so the choice is repeatable."""
+    """Return at most `MAX_SEARCHED` rows, those with the least ids: hashes, so the choice is repeatable."""
     return rows.take(pc.sort_indices(rows["case_id"])[:MAX_SEARCHED]) if len(rows) > MAX_SEARCHED else rows
 
 
 def _speaks_of(broken: set[str], checks_judged: Sequence[str] | None) -> bool:
-    """Return whether a row's checks could have shown that one is broken: any check, if that is survival."""
+    """Tell whether a row's checks include a broken one; if survival broke, any check will do."""
     own = checks_judged or ()
     return len(own) > 0 and (SURVIVAL in broken or not broken.isdisjoint(own))
 
 
 def open_clusters(found: Iterable[FailureCluster]) -> list[FailureCluster]:
-    """Select the clusters that further cases can narrow down: not those that every case meets."""
+    """Return the clusters that further cases can narrow down, without those of every case."""
     return [cluster for cluster in found if cluster.terms or not cluster.has_condition]
 
 
 def cluster_failures(
     rows: Iterable[Row], unsearched: Mapping[str, int] | None = None, failed: Set[Verdict] = FAILED
 ) -> tuple[FailureCluster, ...]:
-    """Cluster the rows of each backend that ``failed``; what explains most failing cases comes first.
+    """Return clusters of each backend's ``failed`` rows; those that explain most failing cases come first.
 
-    They are compared with the rows that conform; others count for nothing. ``unsearched`` counts by backend the failing
-    rows that are not among these.
+    They are compared with the conforming rows; other rows do not count. ``unsearched`` is the number of failing rows by
+    backend that are not among these.
     """
     by_backend: dict[str, list[Row]] = {}
-    told = (row for row in rows if row["verdict"] in failed or row["verdict"] == Verdict.CONFORMS)
-    for row in sorted(told, key=itemgetter("case_id")):
+    judged = (row for row in rows if row["verdict"] in failed or row["verdict"] == Verdict.CONFORMS)
+    for row in sorted(judged, key=itemgetter("case_id")):
         by_backend.setdefault(row["backend"], []).append(row)
-    found = [
+    clusters = [
         cluster
         for backend, own in by_backend.items()
         for cluster in _Search(own, (unsearched or {}).get(backend, 0)).clusters()
     ]
-    return tuple(sorted(found, key=lambda cluster: (not cluster.has_condition, -len(cluster.members))))
+    return tuple(sorted(clusters, key=lambda cluster: (not cluster.has_condition, -len(cluster.members))))
 
 
 @dataclass(eq=False)
 class _Candidate:
-    """A cluster while others are searched.
+    """A cluster during the search.
 
-    ``group``: failing rows among which it was found. ``compared``: these and the conforming rows that they were held
-    against. ``met``: which of them meet the condition. ``cases``: the failing rows that it explains.
+    Attributes:
+        group: Failing rows among which it was found.
+        compared: These, and the conforming rows that were compared with them.
+        met: Rows of them that meet the condition.
+        cases: Failing rows that it explains.
     """
 
     condition: tuple[Term, ...] | None
@@ -135,7 +138,7 @@ class _Candidate:
 
 
 class _Search:
-    """Search for the clusters of one backend's rows; keeps which failing rows have none yet."""
+    """Search for the clusters of one backend's rows; keeps the failing rows without a cluster."""
 
     def __init__(self, rows: Sequence[Row], unsearched: int) -> None:
         self._rows, self._unsearched = rows, unsearched
@@ -152,8 +155,8 @@ class _Search:
             candidates.append(found)
         distinct = self._distinct(candidates)
         for found in distinct:
-            others = [other.cases for other in distinct if other is not found]
-            yield self._cluster(found, self._counts(found, np.logical_or.reduce(others or [~self._failing])))
+            further = [other.cases for other in distinct if other is not found]
+            yield self._cluster(found, self._counts(found, np.logical_or.reduce(further or [~self._failing])))
         parts = [self._unassigned & self._is_of(kind) for kind in self._kinds_among(self._unassigned)]
         if not all(map(self._is_nearly_every_case, parts)) and self._is_nearly_every_case(self._unassigned):
             parts = [self._unassigned]
@@ -162,12 +165,12 @@ class _Search:
             yield self._cluster(left, self._counts(left, part))
 
     def _is_nearly_every_case(self, group: Mask) -> bool:
-        """Return whether these failing rows are hardly less than all rows of the plan that the broken checks judged."""
+        """Tell whether these rows are nearly all rows of the plan that the broken checks judged."""
         counts = self._counts(self._of((), group), group)
         return counts.failing >= max(MIN_FAILING, SHARP * (counts.failing + counts.conforming))
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
-        """Merge a vague candidate with an earlier one that fails alike: one symptom is one cause, as far as known."""
+        """Merge a vague candidate with an earlier one of the same kinds of failures: probably one cause."""
         distinct: list[_Candidate] = []
         sharp = {id(found): self._counts(found, found.cases).is_sharp for found in candidates}
         kinds = {id(found): self._kinds_of_plan(found.cases) for found in candidates}
@@ -191,21 +194,21 @@ class _Search:
         return max(tried, key=lambda found: found.margin, default=None)
 
     def _candidate(self, group: Mask) -> _Candidate | None:
-        """Return the best condition of some failing rows; an empty one where nothing conforms to compare them with."""
+        """Return the best condition of a group of failing rows; an empty one without rows to compare."""
         all_of_them = self._of((), group)
         judged = np.flatnonzero(all_of_them.compared)
         fails = group[judged]
         if fails.all():
             return all_of_them if len(fails) >= MIN_FAILING else None
-        found = best_condition(varying(self._columns, judged), fails, self._planned[judged])
-        if found is None:
+        best = best_condition(varying(self._columns, judged), fails, self._planned[judged])
+        if best is None:
             return None
-        (terms, mask, margin), met = found, np.zeros(len(self._rows), np.bool_)
+        (terms, mask, margin), met = best, np.zeros(len(self._rows), np.bool_)
         met[judged] = mask
         return _Candidate(terms, group, all_of_them.compared, met, met & group, margin)
 
     def _of(self, condition: tuple[Term, ...] | None, group: Mask) -> _Candidate:
-        """Make the candidate of all failing rows in a group, compared with what conforms and judged the same checks."""
+        """Return the candidate of a group's failing rows, compared with conforming rows that the same checks judged."""
         broken = {check for _, check in self._kinds_among(group)}
         speak = np.array([_speaks_of(broken, row["checks_judged"]) for row in self._rows], np.bool_)
         compared = group | (~self._failing & speak)
@@ -222,7 +225,7 @@ class _Search:
         return self._kinds_among(planned if planned.any() else group).keys()
 
     def _counts(self, found: _Candidate, explained: Mask) -> Counts:
-        """Count what speaks for a candidate; ``explained`` are the failing rows of other clusters."""
+        """Return the counts of a candidate; ``explained`` are the failing rows of other clusters."""
         fails, conforms = found.met & found.group, found.met & ~found.group
         contrasting, terms = found.compared & ~found.group & self._planned, found.condition or ()
         return Counts(
@@ -250,19 +253,19 @@ class _Search:
 
     @staticmethod
     def _by_clause(cluster: FailureCluster, compared: Sequence[Row]) -> FailureCluster:
-        """Count the cases of each clause or scenario, if all that fail are about one, and some of them always fail."""
-        asked = Counter(row.get("clause") for row in compared if row.get("clause"))
+        """Add the numbers of cases per clause, if all failing cases have one, and some clauses do not fail."""
+        cases_of = Counter(row.get("clause") for row in compared if row.get("clause"))
         failing = Counter(row.get("clause") for row in cluster.members if is_planned(row))
-        clauses = [(name, fails, asked[name]) for name, fails in failing.most_common() if name]
-        if not clauses or len(clauses) < len(failing) or len(clauses) == len(asked):
+        clauses = [(name, fails, cases_of[name]) for name, fails in failing.most_common() if name]
+        if not clauses or len(clauses) < len(failing) or len(clauses) == len(cases_of):
             return cluster
-        return replace(cluster, clauses=tuple(clauses), clauses_asked=len(asked))
+        return replace(cluster, clauses=tuple(clauses), clauses_asked=len(cases_of))
 
     def _chosen(self, mask: Mask) -> list[Row]:
         return list(compress(self._rows, mask))
 
     def _bounds(self, found: _Candidate) -> Iterator[Bound]:
-        """Yield what was observed beside each threshold among the rows that meet the other terms."""
+        """Yield the observed values beside each threshold, among the rows that meet the other terms."""
         terms, conforms = found.condition or (), found.compared & ~found.group
         for at, term in enumerate(terms):
             if term.is_threshold:

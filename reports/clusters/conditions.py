@@ -1,14 +1,14 @@
 """Search for the shortest condition that failing rows meet and conforming rows do not, and its significance.
 
-A condition is a conjunction of at most three terms. The best one makes the labels of the rows (failing, conforming)
-shortest to encode: with F of N rows failing, and f of the n that meet it, they take log2 C(n, f) + log2 C(N - n, F - f)
-bits instead of log2 C(N, F). Random labels would give that split with a probability of 2 to minus the difference; what
-it takes to name the condition and f is subtracted, which accounts for the number of conditions tried; the rest is the
-margin. An exact condition saves all there is.
+A condition is a conjunction of at most three terms. The best one gives the shortest encoding of the rows' labels
+(failing, conforming). Let F of N rows fail, and f of the n rows that meet it. Then the labels take log2 C(n, f) + log2
+C(N - n, F - f) bits instead of log2 C(N, F). Random labels give that split with a probability of 2 to minus the
+difference. The bits to name the condition and f are subtracted, which accounts for the number of conditions tried. The
+rest is the margin. An exact condition saves everything.
 
-Rows that were made from each other, as neighbours of one failing case are, have more in common than chance gives. So
-each term needs contrast besides: rows drawn independently that meet all other terms and not this one, and conform. And
-of failing rows that were drawn independently a condition is met by two, where there are two.
+Rows that were made from each other, such as neighbours of one failing case, have more in common than by chance. So each
+term also needs contrast: independently drawn rows that conform and meet all other terms. And at least two of the
+independently drawn failing rows, if there are two, must meet a condition.
 """
 
 from __future__ import annotations
@@ -26,37 +26,40 @@ from poolproof.reports.clusters.terms import FeatureColumn, Literal, Mask, Term,
 MAX_TERMS = 3
 
 MIN_MARGIN = 10.0
-"""Bits of a significant condition: chance gives as much with a probability below 2**-10, all those tried considered."""
+"""Bits of a significant condition: chance gives as many with a probability below 2**-10, over all conditions tried."""
 
 MIN_FAILING = 3
-"""Failing rows of a significant condition."""
+"""Least failing rows of a significant condition."""
 
 MIN_CONTRAST = 3
-"""Rows that are contrast enough for a term."""
+"""Least contrasting rows for a term."""
 
 SHARP = 0.9
-"""Share of the cases with a condition that fail where it is the cause."""
+"""Least share of failing cases among those that meet a condition, for it to be the cause."""
 
-_MAX_LITERALS, _MAX_PAIRS = 400, 48
-"""Literals that are combined with each other; pairs that get a third."""
+_MAX_LITERALS = 400
+"""Most literals to combine with each other."""
+
+_MAX_PAIRS = 48
+"""Most pairs that get a third literal."""
 
 _MIN_PART = 0.95
-"""Share of the best margin that suffices: a further term for less than a twentieth is not worth reading."""
+"""Least share of the best margin: a further term for less than a twentieth is not worth reading."""
 
 Real = NDArray[np.float64]
 
 Chosen = tuple[int, ...]
-"""Numbers of literals that are a condition together."""
+"""Numbers of the literals of a condition."""
 
 
 def best_condition(
     columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask
 ) -> tuple[tuple[Term, ...], Mask, float] | None:
-    """Return the best condition that is significant and has contrast, which rows meet it, and its margin, or None.
+    """Return the best condition that is significant and has contrast, its mask of rows, and its margin; or None.
 
-    Where many rows that meet it conform, the best condition among these alone is added to it: what failing rows have
-    in common is worth most among many others, and hides what makes some of them fail. ``failing``: which rows fail, the
-    others conform. ``independent``: which were drawn independently.
+    ``failing`` marks the failing rows; the others conform. ``independent`` marks those drawn independently. If many
+    rows that meet the condition conform, the best condition among these rows is added. The first one may be a common
+    property of failing rows, which hides the actual cause.
     """
     rows = _Rows(columns, failing, independent)
     chosen = _best_literals(rows, MAX_TERMS)
@@ -73,9 +76,9 @@ def best_condition(
 
 
 class _Rows:
-    """Rows of which some fail, with their ``columns`` by feature, and what a split of them is worth.
+    """Rows of which some fail, with their ``columns`` by feature, and the value of a split.
 
-    ``drawn`` are the failing, ``contrasting`` the conforming ones that were drawn independently.
+    ``drawn`` are the failing, ``contrasting`` the conforming rows that were drawn independently.
     """
 
     def __init__(self, columns: Mapping[str, FeatureColumn], failing: Mask, independent: Mask) -> None:
@@ -89,7 +92,7 @@ class _Rows:
         return _Rows(varying(self.columns, np.flatnonzero(mask)), self.failing[mask], self._independent[mask])
 
     def saved(self, met: NDArray[np.int64], failing: NDArray[np.int64]) -> Real:
-        """Return the bits saved by a condition that ``met`` rows meet, ``failing`` of them; -inf where fewer fail."""
+        """Return the bits saved by a condition of ``met`` rows, ``failing`` of them; -inf if fewer fail than usual."""
         saved = self._alone - self._choices(met, failing) - self._choices(self._number - met, self._fails - failing)
         enriched = failing * self._number > met * self._fails
         return np.where(enriched, saved - log2(self._fails + 1), -np.inf)
@@ -103,19 +106,19 @@ class _Rows:
 
 
 def _best_literals(rows: _Rows, most: int) -> list[Literal]:
-    """Return at most so many literals, which have contrast, that are the best condition together; none if none is."""
+    """Return at most ``most`` literals with contrast that are the best condition together; empty if there is none."""
     least = min(2, int(rows.drawn.sum()))
     kept = _most_promising(_distinct_literals(rows), rows)
-    found = {
+    margins = {
         numbers: margin
         for numbers, margin in _candidates(kept, rows, most)
         if _has_contrast(together := [kept[number] for number in numbers], rows)
         and int((_all(together) & rows.drawn).sum()) >= least
     }
-    if not found:
+    if not margins:
         return []
-    chosen = _at_best_places([kept[number] for number in _shortest(found, kept, rows.failing)], rows)
-    for literal in chosen:  # which a threshold at its best place can make superfluous
+    chosen = _at_best_places([kept[number] for number in _shortest(margins, kept, rows.failing)], rows)
+    for literal in chosen:  # a threshold at its best place can make it superfluous
         fewer = _at_best_places([each for each in chosen if each is not literal], rows)
         if fewer and np.array_equal(_all(fewer), _all(chosen)):
             return fewer
@@ -133,27 +136,27 @@ def _narrowed(chosen: list[Literal], mask: Mask, rows: _Rows) -> list[Literal]:
 
 
 def _bits(chosen: Sequence[Literal]) -> float:
-    """Return the bits that name a condition, whose terms have no order."""
+    """Return the bits to name a condition; the order of its terms does not count."""
     return sum(literal.bits for literal in chosen) - log2(factorial(len(chosen)))
 
 
 def _has_contrast(literals: Sequence[Literal], rows: _Rows) -> bool:
-    """Return whether enough rows meet the opposite of each term and all other terms."""
+    """Tell whether enough rows meet the opposite of each term and all other terms."""
     for literal in literals:
-        others = [other.mask for other in literals if other is not literal]
-        if np.logical_and.reduce([rows.contrasting, literal.opposite, *others]).sum() < MIN_CONTRAST:
+        further = [other.mask for other in literals if other is not literal]
+        if np.logical_and.reduce([rows.contrasting, literal.opposite, *further]).sum() < MIN_CONTRAST:
             return False
     return True
 
 
 def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask) -> Chosen:
-    """Return the shortest of all nearly as good as the best; where the best is exact, the shortest exact one.
+    """Return the shortest condition nearly as good as the best; if the best is exact, the shortest exact one.
 
-    A condition with half of the exceptions is no longer nearly as good, where chance would hardly give that.
+    A condition with at most half of its exceptions is preferred, if chance would hardly give that.
     """
 
     def exceptions(chosen: Chosen) -> int:
-        """Count the rows that meet a condition and conform, or fail and do not meet it."""
+        """Return the number of conforming rows that meet a condition, and of failing rows that do not."""
         return int((_all([kept[number] for number in chosen]) != failing).sum())
 
     def first(near: list[Chosen]) -> Chosen:
@@ -171,20 +174,20 @@ def _shortest(found: dict[Chosen, float], kept: Sequence[Literal], failing: Mask
 
 
 def _distinct_literals(rows: _Rows) -> list[Literal]:
-    """List the literals that hold in several failing rows and have contrast: of equal rows the cheapest one."""
+    """Return the literals of several failing rows with contrast; of equal masks the cheapest one."""
     least = min(2, int(rows.failing.sum()))
-    found: dict[bytes, Literal] = {}
+    cheapest: dict[bytes, Literal] = {}
     for column in rows.columns.values():
         for literal in literals(column, rows.failing, len(rows.columns)):
             if int((literal.mask & rows.failing).sum()) >= least and _has_contrast([literal], rows):
                 same = np.packbits(literal.mask).tobytes()
-                if same not in found or literal.bits < found[same].bits:
-                    found[same] = literal
-    return list(found.values())
+                if same not in cheapest or literal.bits < cheapest[same].bits:
+                    cheapest[same] = literal
+    return list(cheapest.values())
 
 
 def _most_promising(distinct: list[Literal], rows: _Rows) -> list[Literal]:
-    """Select those that save most alone, and those that all failing rows have, which save most in company."""
+    """Return the literals that save most alone, and those that all failing rows have, which save most together."""
     if len(distinct) <= _MAX_LITERALS:
         return distinct
     met = np.array([literal.mask.sum() for literal in distinct])
@@ -196,10 +199,10 @@ def _most_promising(distinct: list[Literal], rows: _Rows) -> list[Literal]:
 
 
 def _candidates(kept: list[Literal], rows: _Rows, most: int) -> Iterator[tuple[Chosen, float]]:
-    """Yield (numbers of literals, margin): the best of one term, of two, and of three, but at most so many."""
+    """Yield (numbers of literals, margin): the best of one term, of two, and of three, up to ``most`` terms."""
     if not kept:
         return
-    masks = np.stack([literal.mask for literal in kept]).astype(np.float32)  # a product counts what meets both
+    masks = np.stack([literal.mask for literal in kept]).astype(np.float32)  # a product counts rows of both
     bits = np.array([literal.bits for literal in kept])
     chosen: list[Chosen] = [()]
     for terms, breadth in enumerate((_MAX_LITERALS, _MAX_PAIRS, _MAX_PAIRS)[:most], 1):
@@ -217,7 +220,7 @@ def _candidates(kept: list[Literal], rows: _Rows, most: int) -> Iterator[tuple[C
 
 
 def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[Chosen, float]]:
-    """Yield the best conditions that a further literal makes, each once, the best first."""
+    """Yield the best conditions with a further literal, each once, best first."""
     order = np.argsort(-margins.ravel(), kind="stable")[: breadth * MAX_TERMS]
     places = zip(*np.unravel_index(order, margins.shape), strict=True)
     made = [(tuple(sorted({*chosen[int(row)], int(further)})), float(margins[row, further])) for row, further in places]
@@ -226,13 +229,13 @@ def _best(margins: Real, chosen: list[Chosen], breadth: int) -> Iterator[tuple[C
 
 
 def _at_best_places(chosen: list[Literal], rows: _Rows) -> list[Literal]:
-    """Move each threshold in turn to the observed value where the condition saves most, the others as they are."""
+    """Move each threshold in turn to the observed value where the condition saves most."""
     for number, literal in enumerate(chosen):
         if literal.term.is_threshold:
-            column, others = rows.columns[literal.term.feature], _all(chosen[:number] + chosen[number + 1 :])
+            column, rest = rows.columns[literal.term.feature], _all(chosen[:number] + chosen[number + 1 :])
             observed = column.distinct(column.present)[1:]
             places = [literal.term, *(replace(literal.term, value=int(value)) for value in observed)]
-            for best in sorted(places, key=lambda term: -rows.saved_by(others & term.holds(column))):
+            for best in sorted(places, key=lambda term: -rows.saved_by(rest & term.holds(column))):
                 moved = Literal.of(best, column, literal.bits)
                 if _has_contrast([*chosen[:number], moved, *chosen[number + 1 :]], rows):
                     chosen[number] = moved
@@ -241,5 +244,5 @@ def _at_best_places(chosen: list[Literal], rows: _Rows) -> list[Literal]:
 
 
 def _all(literals: Sequence[Literal]) -> Mask:
-    """Return in which rows all hold; where there are none, just true."""
+    """Return the rows in which all literals hold; true for no literals."""
     return np.logical_and.reduce([literal.mask for literal in literals])

@@ -1,4 +1,4 @@
-"""What is said of clusters: when cases fail, how many, and which similar ones pass."""
+"""Sentences about clusters: when cases fail, how many, and which similar ones pass."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from poolproof.reports.rows.text import count_of, spelled_value
 from poolproof.reports.rows.verdicts import Verdict
 
 SCOPES = {"operator": "{}", "dtype": "{}", "aspect": "aspect {}"}
-"""Columns of what a run may be narrowed to, with how that is told."""
+"""Columns that a run may be narrowed to, with their text."""
 
 _MOST_CLAUSES = 4
-"""Clauses that a sentence names."""
+"""Most clauses in a sentence."""
 
 
 def describe(cluster: FailureCluster) -> str:
-    """Say when cases fail, how many, and which similar cases pass.
+    """Return sentences: when cases fail, how many, and which similar cases pass.
 
-    "Fails when W >= 2: 221 of 221 cases (check interval). All 155 cases with W < 2 pass." What a narrowed run has only
-    one of stands first: "MaxPool3dWithArgmaxBackward, aspect precision: fails when ...".
+    "Fails when W >= 2: 221 of 221 cases (check interval). All 155 cases with W < 2 pass." If a narrowed run has one
+    value only, that comes first: "MaxPool3dWithArgmaxBackward, aspect precision: fails when ...".
     """
     counts = cluster.counts
     if not cluster.has_condition:
@@ -41,10 +41,10 @@ def describe(cluster: FailureCluster) -> str:
 
 
 def _when(cluster: FailureCluster) -> str:
-    """Say how failing and the condition belong together.
+    """Return how failing and the condition are related.
 
-    It only goes with failing if many cases that meet it pass, or about as many others fail as it explains. Of the first
-    kind it may still be met by all that fail.
+    It is a correlation if many cases that meet it pass, or if about as many others fail as it explains. If many cases
+    pass, all failing cases may still meet it.
     """
     counts, verb = cluster.counts, "Is refused" if cluster.is_refusal else "Fails"
     if not cluster.terms:
@@ -61,7 +61,7 @@ def _when(cluster: FailureCluster) -> str:
 
 
 def _passing(cluster: FailureCluster) -> Iterable[str]:
-    """Say which cases pass that meet all terms but one, or that the broken checks do not judge."""
+    """Yield sentences on passing cases: those that meet all terms but one, or that the broken checks do not judge."""
     pairs = zip(cluster.terms, cluster.counts.contrast, strict=True)
     alike = [f"{number:,} with {term.contrary}" for term, number in pairs]
     if len(alike) > 1:
@@ -75,7 +75,7 @@ def _passing(cluster: FailureCluster) -> Iterable[str]:
 
 
 def tells_a_case(found: Sequence[FailureCluster]) -> bool:
-    """Return whether the headline is about the first cluster's smallest case: few cases have no condition to tell."""
+    """Tell whether the headline is about the first cluster's smallest case: few cases fail, without a condition."""
     return 0 < _number_unexplained(found) <= MIN_FAILING and not any(cluster.has_condition for cluster in found)
 
 
@@ -108,7 +108,7 @@ def headline(found: Sequence[FailureCluster]) -> str:
 
 
 def asides(cluster: FailureCluster) -> list[str]:
-    """List what the probe found, what fails, and what was seen beside each threshold."""
+    """Return the findings of the probe, the kinds of failures, and the observed values beside each threshold."""
     beside = []
     for bound in cluster.bounds:
         conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
@@ -118,30 +118,30 @@ def asides(cluster: FailureCluster) -> list[str]:
 
 
 def kinds_of(cluster: FailureCluster) -> str:
-    """Count how its cases end, the most frequent first: "interval (31), crashed (2)"."""
+    """Return the numbers of its kinds of failures, most frequent first: "interval (31), crashed (2)"."""
     kinds = cluster.kinds
     endings = [(check if verdict == Verdict.VIOLATES else verdict, number) for (verdict, check), number in kinds]
     return ", ".join(f"{ending} ({number:,})" for ending, number in endings)
 
 
 def probe_lines(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[str, ...]:
-    """Say what the probe found of a cluster's sums that no declared model admits, each with its evidence.
+    """Return the probe's findings on a cluster's sums that no declared model admits, with their evidence.
 
-    "the probe of float16: no model admits this rounding: toward zero (predicts 3047 of 3047 sums of two)". Where exact
-    data do not arrive, nothing follows from others.
+    "the probe of float16: no model admits this rounding: toward zero (predicts 3047 of 3047 sums of two)". If exact
+    data are wrong, other findings do not count.
     """
     for account in probes.get(cluster.backend, ()) if cluster.is_about_sums else ():
         seen = {each["trait"]: each for each in account["observations"]}
         arrive = seen.get("exact data", {}).get("found") == "right"
         if arrive and (account["operator"], account["dtype"]) == cluster.place:
-            said = []
+            lines = []
             for sentence in account["disagreements"]:
-                told = [each["evidence"] for each in seen.values() if f"{each['trait']}: {each['found']}" in sentence]
-                if not sentence.startswith("declared "):  # that, the failing cases have said
-                    said.append("".join([sentence, *(f" ({evidence})" for evidence in told if evidence)]))
+                shown = [each["evidence"] for each in seen.values() if f"{each['trait']}: {each['found']}" in sentence]
+                if not sentence.startswith("declared "):  # these repeat the failing cases
+                    lines.append("".join([sentence, *(f" ({evidence})" for evidence in shown if evidence)]))
             if account["model"] not in ("", account["declared"]):
-                said.append(f"{account['model']} admits all that was seen, declared is {account['declared']}")
-            return tuple(f"the probe of {' in '.join(cluster.place)}: {sentence}" for sentence in said)
+                lines.append(f"{account['model']} admits all that was seen, declared is {account['declared']}")
+            return tuple(f"the probe of {' in '.join(cluster.place)}: {sentence}" for sentence in lines)
     return ()
 
 
@@ -163,7 +163,7 @@ def _number_unexplained(found: Iterable[FailureCluster]) -> int:
 
 
 def _mostly(kinds: Sequence[tuple[FailureKind, int]]) -> str:
-    """Say how most of the cases end: "check interval", "mostly a crash", "check written and others"."""
+    """Return how most of the cases end: "check interval", "mostly a crash", "check written and others"."""
     (verdict, check), number = kinds[0]
     by = {Verdict.CRASHED: "a crash", Verdict.TIMED_OUT: "a time-out"}.get(Verdict(verdict), f"check {check}")
     others = sum(number for _, number in kinds) - number
@@ -171,19 +171,19 @@ def _mostly(kinds: Sequence[tuple[FailureKind, int]]) -> str:
 
 
 def _unexplained(cluster: FailureCluster) -> str:
-    """Say of cases that no condition explains how many there are, of the plan unless only further ones fail.
+    """Return the number of cases without a condition: of the plan, or of further cases if only these fail.
 
-    Of calls that are each about a clause, or a scenario, name those that fail: they are no feature of the call.
+    If each call is about a clause or a scenario, it names the failing ones: they are not a feature of the call.
     """
     counts, ways = cluster.counts, _mostly(cluster.kinds)
     number = counts.failing or counts.further[0]
     verb = f"{count_of(number, 'case')} {'is' if number == 1 else 'are'} refused" if cluster.is_refusal else ""
     failing = verb or f"{_failing(number)} ({ways})"
     if cluster.clauses:
-        told = [f"{name} ({fails:,} of {asked:,} cases)" for name, fails, asked in cluster.clauses[:_MOST_CLAUSES]]
+        shown = [f"{name} ({fails:,} of {asked:,} cases)" for name, fails, asked in cluster.clauses[:_MOST_CLAUSES]]
         more = [f"{len(cluster.clauses) - _MOST_CLAUSES} more"] if len(cluster.clauses) > _MOST_CLAUSES else []
         clauses = f"{len(cluster.clauses)} of {count_of(cluster.clauses_asked, 'clause')}"
-        return f"{failing}, in {clauses}: {_listed([*told, *more])}"
+        return f"{failing}, in {clauses}: {_listed([*shown, *more])}"
     if len(cluster.members) < MIN_FAILING:
         return failing
     return f"{failing} and {counts.conforming:,} pass: nothing was found that tells them apart"

@@ -1,7 +1,7 @@
-"""Terms of conditions: what can be said of a feature, and how many bits it takes to say it.
+"""Terms of conditions: the possible statements about a feature, and the bits to name them.
 
-The bits of a term name it among all others: its feature among the features, and what is said of it among what could be.
-A condition has to save more bits than that.
+The bits name a term among all others: its feature among the features, and its relation and value among the possible
+ones. A condition must save more bits than that.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from poolproof.reports.rows.text import spelled_value
 Mask = NDArray[np.bool_]
 
 MAX_MEMBERS = 4
-"""Members of a set of values in a condition."""
+"""Most members of a set of values in a condition."""
 
 MAX_THRESHOLDS = 24
-"""Thresholds of one feature that are combined with others; the chosen one is then moved to the best of all places."""
+"""Most thresholds of one feature to combine with others; the chosen one is then moved to the best place."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumn:
-    """One feature of all rows. ``values`` are int64, bool or str, and mean nothing where not ``present``."""
+    """One feature of all rows. ``values`` are int64, bool or str, and undefined where not ``present``."""
 
     feature: str
     values: NDArray[Any]
@@ -54,7 +54,7 @@ class FeatureColumn:
 
 @dataclass(frozen=True)
 class Term:
-    """What is said of a feature: its ``relation`` to a value, or to none where it is a flag."""
+    """A statement about a feature: its ``relation`` to a value; a flag has no value."""
 
     feature: str
     relation: str
@@ -70,11 +70,11 @@ class Term:
 
     @property
     def contrary(self) -> str:
-        """Say its opposite beside it: of a set of values without the list of them."""
+        """Its opposite, in text beside it: for a set of values without the list of them."""
         return f"another {self.feature}" if self.relation == AMONG else str(self.negated)
 
     def holds(self, column: FeatureColumn) -> Mask:
-        """Return in which rows it holds; not where the feature is missing."""
+        """Return the rows in which it holds; not those without the feature."""
         return column.present & _RELATIONS[self.relation](column.values, self.value)
 
     def is_met_by(self, value: Any) -> bool:
@@ -150,7 +150,7 @@ def feature_column(name: str, values: Sequence[Any]) -> FeatureColumn:
 
 
 def varying(columns: Mapping[str, FeatureColumn], rows: NDArray[np.integer[Any]]) -> dict[str, FeatureColumn]:
-    """Select rows of the columns, and of these those that vary there."""
+    """Return the given rows of the columns that vary there."""
     parts = (FeatureColumn(name, column.values[rows], column.present[rows]) for name, column in columns.items())
     return {part.feature: part for part in parts if part.varies}
 
@@ -159,12 +159,12 @@ REMAINDER = " mod "
 """Part of the name of a remainder."""
 
 _DIVISOR_BITS = 2.0
-"""Bits that name a power of two: a number that separates the same rows is preferred to its remainder."""
+"""Bits to name a power of two: a number is preferred to a remainder that separates the same rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """A term, the rows in which it holds, those in which its opposite holds, and the bits that it takes to name it."""
+    """A term, the rows in which it holds, those in which its opposite holds, and the bits to name it."""
 
     term: Term
     mask: Mask
@@ -177,14 +177,14 @@ class Literal:
 
 
 def literals(column: FeatureColumn, failing: Mask, features: int) -> Iterator[Literal]:
-    """Yield what can be said of one of so many ``features`` that holds for some failing rows, the plainest first."""
+    """Yield the literals of one of ``features`` that hold for some failing rows, the plainest first."""
     for term, choices in _terms(column, failing):
         divisor = _DIVISOR_BITS if REMAINDER in column.feature else 0.0
         yield Literal.of(term, column, log2(features) + log2(choices) + divisor)
 
 
 def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
-    """Yield (a term, among how many of its kind it is chosen); no set of numbers, which would only list the cases."""
+    """Yield (term, number of terms of its kind); sets of numbers are left out, which would only list the cases."""
     if column.is_flag:
         yield Term(column.feature, HAS), 2
         yield Term(column.feature, LACKS), 2
@@ -193,7 +193,7 @@ def _terms(column: FeatureColumn, failing: Mask) -> Iterator[tuple[Term, int]]:
     if not len(there):
         return
     kinds, absent = 4, np.setdiff1d(everywhere, there)
-    if REMAINDER in column.feature and 0 in absent:  # said rather than ">= 1" of the same rows
+    if REMAINDER in column.feature and 0 in absent:  # preferred to ">= 1" of the same rows
         yield Term(column.feature, IS_NOT, 0), kinds * len(everywhere)
     if column.is_number:
         above = everywhere[everywhere > there[-1]]

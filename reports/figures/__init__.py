@@ -1,1 +1,1 @@
-"""Figures of runs: tables, one conclusion, coverage, precision, and how two or many runs differ. No layout."""
+"""Figures of runs: tables, one conclusion, coverage, precision, and differences of two or many runs. No layout."""

@@ -1,8 +1,7 @@
-"""Comparison of two runs: what got worse, what got better, and what differs around them.
+"""Comparison of two runs: what got worse, what got better, and differences of their environment.
 
-Cases are matched by backend, aspect and case id, which follow from the plan and the seed alone. Runs of different seeds
-share few cases; then a failure counts as new when nothing of its kind failed before. Further cases follow from what was
-wrong, and are left out.
+Cases are matched by backend, aspect and case id, which follow from plan and seed. Runs of different seeds share few
+cases; then a failure is new if nothing of its kind failed before. Further cases follow from failures, and are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ WORDS = {Overall.VIOLATES: "regressed", Overall.INCOMPLETE: "judged less", Overa
 _HEADINGS = {"violated": "checks", "case_id": "for example", "index_dtype": "index dtype"}
 
 FAILING, NOT_JUDGED, ABSENT = "failing", "not judged", "absent"
-"""States of a case besides the verdicts that stay as they are: conforms, waived, and both kinds of refusals."""
+"""States of a case, beside the verdicts that stay as they are: conforms, waived, and both kinds of refusals."""
 
 _STATES = {
     **dict.fromkeys(map(str, FAILED), FAILING),
@@ -52,15 +51,18 @@ _NOTHING_LEARNED = (NOT_JUDGED, ABSENT, str(Verdict.UNDOCUMENTED))
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The run before and the run after, as their run.json describe them, and what changed between them.
+    """The changes between two runs, ``before`` and ``after`` by their run.json.
 
-    ``narrowed`` says which of the runs were; it is empty if both judged their whole plan.
-    ``shared`` cases are in both runs; ``unasked`` counts the newly failing ones of an operator, dtype and aspect of
-    which the run before asked nothing; ``transitions`` the cases per state ``before`` and ``after`` that differ.
-    ``newly_failing`` and ``fixed`` have a line per kind of failure: the columns of `KIND`, dtype, number of ``cases``,
-    one ``case_id``; ``newly_unjudged`` per `GROUP` how many ``cases`` were judged before and are not now, and
-    ``because``. ``precision`` and ``time`` are of `precision_drift` and `time_drift`; ``environment`` says ``what``
-    differs around the runs, ``before`` and ``after``.
+    Attributes:
+        narrowed: Which of the runs were narrowed; empty if both judged their whole plan.
+        shared: Number of cases in both runs.
+        unasked: Newly failing cases of an operator, dtype and aspect that the run before did not judge.
+        transitions: Number of cases per state ``before`` and ``after``, where these differ.
+        newly_failing: A line per kind of failure: the columns of `KIND`, dtype, ``cases``, one ``case_id``.
+        fixed: The same columns.
+        newly_unjudged: Per `GROUP`, the number of ``cases`` judged before and not now, and ``because``.
+        precision: See `precision_drift`; ``time``: see `time_drift`.
+        environment: ``what`` differs around the runs, ``before`` and ``after``.
     """
 
     before: Mapping[str, Any]
@@ -83,7 +85,7 @@ class Comparison:
 
     @property
     def sections(self) -> dict[str, pd.DataFrame]:
-        """Return by their titles the tables of what changed, with the columns that people read and their headings."""
+        """The tables of changes by title, with the columns to show and their headings."""
         failure = ["cases", *MEASURED, "verdict", "violated", "case_id"]
         ratio = [*MEASURED, "drift", "ratio", "low", "high", "cases"]
         moved = [*MEASURED, "statistic", "before", "after"]
@@ -104,9 +106,9 @@ class Comparison:
         parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in changes.items()]
         parts[0] += f" ({self.unasked:,} of them where the run before asked nothing)" if self.unasked else ""
         parts.append(f"{count_of(self.shared, 'case')} in both runs" if self.shared else self.nothing_shared)
-        for side, other in (("before", "after"), ("after", "before")):
-            alone = self.transitions.loc[self.transitions[other] == ABSENT, "cases"].sum()
-            parts += [f"{alone:,} in that {side} alone"] if alone else []
+        for side, opposite in (("before", "after"), ("after", "before")):
+            only_there = self.transitions.loc[self.transitions[opposite] == ABSENT, "cases"].sum()
+            parts += [f"{only_there:,} in that {side} alone"] if only_there else []
         return "; ".join(filter(None, (", ".join(parts), self.narrowed)))
 
     @property
@@ -118,12 +120,12 @@ class Comparison:
 
     @property
     def libraries(self) -> tuple[str, str]:
-        """Name the library that each backend judged, in the run before and in the run after."""
+        """The libraries of all backends, in the run before and in the run after."""
         before, after = (starmap(library_text, run["backends"].items()) for run in (self.before, self.after))
         return ", ".join(before), ", ".join(after)
 
     def of_backend(self, backend: str) -> Comparison:
-        """Keep what is about one backend; transitions and environment stay whole."""
+        """Return the comparison of one backend; transitions and environment stay whole."""
         own = ("newly_failing", "fixed", "newly_unjudged", "precision", "time")
         parts = {name: table[table["backend"] == backend] for name in own if len(table := getattr(self, name))}
         return replace(self, **parts)
@@ -142,12 +144,12 @@ class Comparison:
 
     @property
     def overall(self) -> Overall:
-        """Return violates when something fails that did not, incomplete when something is judged no more."""
+        """Violates if a case fails that did not, incomplete if something is no longer judged."""
         return gravest({Overall.VIOLATES: len(self.newly_failing), Overall.INCOMPLETE: len(self.newly_unjudged)})
 
 
 def compare(before: Path, after: Path) -> Comparison:
-    """Compare two runs; `NotARun` if a folder is none."""
+    """Compare two runs; raise `NotARun` if a folder is none."""
     runs = read_run(before), read_run(after)
     cases = _cases(before).merge(_cases(after), on=[*GROUP, "case_id"], how="outer", suffixes=("_before", "_after"))
     cases = cases.fillna({"state_before": ABSENT, "state_after": ABSENT})
@@ -179,14 +181,14 @@ def compare(before: Path, after: Path) -> Comparison:
 
 
 def _of_both(sides: Mapping[str, str]) -> str:
-    """Say what was left of the plan of each side; only once if it is the same."""
+    """Return what was left of the plan on each side; only once if it is the same."""
     if len(set(sides.values())) == 1:
         return f"both {text}" if (text := sides["before"]) else ""
     return "; ".join(f"{side} {text}" for side, text in sides.items() if text)
 
 
 def _narrowed(folder: Path, run: Mapping[str, Any]) -> str:
-    """Say what was left of a run's plan; empty for a whole plan."""
+    """Return what was left of a run's plan; empty for a whole plan."""
     mandatory, unasked = run["mandatory"], 0
     if is_used_up(run):
         rows = read_rows(folder, list(dict.fromkeys((*tables.COUNTED, "block", *group_columns(mandatory)))))
@@ -214,7 +216,7 @@ def _failures(folder: Path) -> pd.DataFrame:
 
 
 def _newly_failing(cases: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return failures of cases that did not fail, or were not there while nothing of their kind failed."""
+    """Return failures of cases that did not fail, or that are new, if nothing of their kind failed before."""
     known = _with_state(after, cases, "state_before")
     seen = known.merge(before[list(KIND)].drop_duplicates(), on=list(KIND), how="left", indicator=True)["_merge"]
     was_absent = (known["state_before"] == ABSENT).to_numpy()
@@ -233,11 +235,10 @@ def _kinds(failed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _newly_unjudged(cases: pd.DataFrame, after: Path, runs: tuple[Mapping[str, Any], ...]) -> pd.DataFrame:
-    """Return what was judged before and is not now.
+    """Return the cases judged before and not now, per `GROUP`.
 
-    A case that is merely absent is excused where its group is still judged, with another seed, fewer cases or less
-    time. No run
-    has to judge the auxiliary calls of other cases. ``because`` is the commonest reason that the run gives for a group.
+    An absent case is excused if its group is still judged, with another seed, fewer cases or less time. Auxiliary calls
+    are optional. ``because`` is the run's commonest reason for a group.
     """
     was_judged, is_judged = (~cases[f"state_{side}"].isin(_NOTHING_LEARNED) for side in ("before", "after"))
     lost = cases[was_judged & ~is_judged & (cases["aspect"] != NEIGHBOURS)]
@@ -272,22 +273,22 @@ def _flat_environment(run: Mapping[str, Any], given: Mapping[str, list[str]]) ->
 
 
 MEASURED = ("backend", "operator", "dtype")
-"""Columns of the groups whose precision and time are compared."""
+"""Columns of the groups in the comparison of precision and time."""
 
 SLOWER, FASTER = "slower", "faster"
 
 TOLERATED_RATIO = 1.1
-"""Ratio up to which times count as equal: caches, clocks and other processes change as much."""
+"""Ratio up to which times are equal: caches, clocks and other processes change as much."""
 
 MIN_CASES = 20
-"""Groups with fewer timed cases say nothing about time."""
+"""Least timed cases of a group to compare times."""
 
 _Z = 2.576
 """Normal quantile of a two-sided interval of 99 %."""
 
 
 def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return `MEASURED`, statistic, before, after and worse for every quantity that moved; worse ones first.
+    """Return `MEASURED`, statistic, before, after and worse for every quantity that changed; worse ones first.
 
     Both frames are those of `tables.precision` over the same cases.
     """
@@ -305,9 +306,9 @@ def precision_drift(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 def time_drift(cases: pd.DataFrame) -> pd.DataFrame:
     """Return per `MEASURED` the median ratio of call times, its 99 % interval, the number of cases, and ``drift``.
 
-    ``cases`` holds call_seconds_before and call_seconds_after. A group is "slower" or "faster" when its whole interval
-    lies beyond `TOLERATED_RATIO`; else ``drift`` is empty. The interval comes from order statistics and assumes no
-    distribution of times.
+    ``cases`` has call_seconds_before and call_seconds_after. ``drift`` is "slower" or "faster" if the whole interval is
+    beyond `TOLERATED_RATIO`, otherwise empty. The interval comes from order statistics and assumes no distribution of
+    times.
     """
     timed = cases[(cases["call_seconds_before"] > 0) & (cases["call_seconds_after"] > 0)]
     ratios = timed["call_seconds_after"] / timed["call_seconds_before"]

@@ -1,4 +1,4 @@
-"""Conclusion of a run: one overall verdict, with the sentences that say why, and what was only refused, never run."""
+"""Conclusion of a run: the overall verdict with its reasons, and the calls that were only refused, never run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from poolproof.reports.waivers.review import STALE, Review, State
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The overall verdict of a run. ``totals`` counts cases as `tables.counts` does.
+    """The overall verdict of a run.
 
-    ``planned`` and ``missing`` count the cases that had to be judged and those of them that were not. ``narrowed`` says
-    how much of its plan was to be judged at all, empty for a whole plan. ``further`` counts the cases that were asked
-    besides, to narrow down what is wrong; no other number does. ``beyond`` counts the judged cases of further seeds.
-    ``waivers`` counts the waivers that were used.
+    Attributes:
+        totals: Numbers of cases, as in `tables.counts`.
+        planned: Cases that had to be judged; ``missing`` of them were not.
+        narrowed: How much of its plan was to be judged; empty for a whole plan.
+        further: Further cases of the diagnosis, which no other number includes.
+        waivers: Number of used waivers.
+        beyond: Judged cases of further seeds.
     """
 
     overall: Overall
@@ -43,18 +46,18 @@ class Conclusion:
 
     @property
     def shown(self) -> tuple[str, Overall]:
-        """The word for people, and what it is shown as: of a narrowed run "conforms in part"."""
+        """The word to show, and its overall verdict: "conforms in part" for a narrowed run."""
         return in_part(self.overall.word, self.overall, self.narrowed)
 
     @property
     def judged(self) -> int:
-        """How many planned cases were judged, where there is a plan; calls of aspect `NEIGHBOURS` are no such cases."""
+        """Number of judged planned cases, if there is a plan; calls of aspect `NEIGHBOURS` are not planned."""
         judged = self.totals["judged"] - self.beyond
         return min(judged, self.planned or judged)
 
     @property
     def conforming_text(self) -> str:
-        """Say how many cases conform, and how many deviate and are waived."""
+        """The numbers of conforming cases, and of deviating ones that are waived."""
         waived = self.totals["waived"]
         if not waived:
             return "none deviates"
@@ -91,9 +94,9 @@ def conclude(
     beyond: int = 0,
     mended: Sequence[str] = (),
 ) -> Conclusion:
-    """Derive the conclusion from verdict counts, coverage, what was only refused and the waivers' states.
+    """Derive the conclusion from verdict counts, coverage, never run calls and the waivers' states.
 
-    A run that has deviations and gaps violates; the sentences name both.
+    A run with deviations and gaps violates; the reasons name both.
     """
     totals = {str(name): int(count) for name, count in counts.sum().items()}
     missing, planned = int(coverage["missing"].sum()), int(coverage["planned"].sum())
@@ -121,7 +124,7 @@ def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) 
 def _gaps(
     totals: Mapping[str, int], coverage: pd.DataFrame, never_run: pd.DataFrame, run: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Name exceptions, the refusals that no document allows, and what is missing for other reasons."""
+    """Yield sentences on exceptions, refusals that no document allows, and cases missing for other reasons."""
     for what, number in (
         ("the suite itself raised an exception", totals["suite_errors"]),
         ("an adapter raised an exception or gave no outcome", totals["adapter_errors"]),
@@ -138,7 +141,7 @@ def _gaps(
     if missing.sum():
         text = f"not judged: {int(missing.sum()):,} of {planned}, in {count_of(int((missing > 0).sum()), 'group')}"
         is_out_of_time = is_used_up(run) and (coverage["because"] == NEVER_ASKED).any()
-        is_told = coverage["unasked"].any()  # by what is said of a narrowed run
+        is_told = coverage["unasked"].any()  # in the text about a narrowed run
         yield f"{text}, {used_up(run)}" if is_out_of_time and not is_told else text
     elif not totals["judged"] and not refused:
         yield "no case was judged"
@@ -149,9 +152,9 @@ def used_up(run: Mapping[str, Any]) -> str:
 
 
 def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0, beyond: int = 0) -> str:
-    """Say what options, ``-k``, a shard, a budget or single cases have left of the plan.
+    """Return what options, ``-k``, a shard, a budget or single cases left of the plan, as text.
 
-    A budget left so many cases ``unasked``, or was enough for so many ``beyond`` the plan.
+    A budget left ``unasked`` cases of the plan, or allowed ``beyond`` cases after it.
     """
     whole, selection = run.get("plan_cases", 0), run.get("selection", {})
     shard = f", shard {selection['shard']}" if "shard" in selection else ""
@@ -171,7 +174,7 @@ def narrowed(run: Mapping[str, Any], planned: int, unasked: int = 0, beyond: int
 
 _MOST_OPTIONS = 6
 _MOST_MENDED = 5
-"""How many ids of mended cases are named."""
+"""Most ids of mended cases to show."""
 
 
 def _options(run: Mapping[str, Any]) -> list[str]:
@@ -180,7 +183,7 @@ def _options(run: Mapping[str, Any]) -> list[str]:
 
 
 def asked(run: Mapping[str, Any]) -> str:
-    """Name what was asked of a run, whatever came of it and however long it had: plan and options."""
+    """Return the selection of a run as text, independent of its results and time: plan and options."""
     selection = run.get("selection", {})
     if lines := selection.get("lines"):
         return count_of(len(lines), "single case")
@@ -190,18 +193,18 @@ def asked(run: Mapping[str, Any]) -> str:
 
 
 def is_narrowed(left: str) -> bool:
-    """Tell whether `narrowed` says that a part of the plan was not asked; beyond it more may have been."""
+    """Tell whether the text of `narrowed` leaves out a part of the plan; there may be cases beyond it."""
     return "narrowed: " in left
 
 
 def in_part(word: str, overall: Overall, left: str) -> tuple[str, Overall]:
-    """Return a verdict's word and what it is shown as: of a narrowed run, one that is good is so in part."""
+    """Return a verdict's word and overall verdict to show: a narrowed run without failures is good "in part"."""
     is_in_part = is_narrowed(left) and overall is Overall.CONFORMS
     return (f"{word} in part", Overall.INCOMPLETE) if is_in_part else (word, overall)
 
 
 ALL_CALLS = "every call"
-"""The class of a line where no call of an operator and dtype ran."""
+"""The class of a line if no call of an operator and dtype ran."""
 
 NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
 """Columns that `never_run` needs."""
@@ -212,10 +215,10 @@ _MAX_NAMED = 3
 
 
 def never_run(rows: pa.Table) -> pd.DataFrame:
-    """Return the classes of calls of which some were refused undocumented and none ran.
+    """Return the classes of calls with undocumented refusals and without a run.
 
-    Columns: backend, operator, dtype, class (`ALL_CALLS` where nothing of the dtype ran, which then stands for all of
-    its classes), refused, because (the commonest reason). A class of which nothing was drawn is in no line.
+    Columns: backend, operator, dtype, class (`ALL_CALLS` if nothing of the dtype ran, instead of its classes), refused,
+    because (the commonest reason). Classes that were not drawn have no line.
     """
     called = rows.filter(_WAS_CALLED).select(NEEDED)
     if not called.filter(pc.field("verdict") == str(Verdict.UNDOCUMENTED)).num_rows:
@@ -235,7 +238,7 @@ def never_run(rows: pa.Table) -> pd.DataFrame:
 
 
 def named(never: pd.DataFrame) -> str:
-    """Describe the first lines, those of an operator's dtypes together; empty where there are none."""
+    """Return the first lines as text, the dtypes of an operator together; empty without lines."""
     together: dict[str, set[str]] = {}
     for operator, dtype, what in zip(never["operator"], never["dtype"], never["class"], strict=True):
         together.setdefault(f"{what} of {operator}", set()).add(dtype)

@@ -1,4 +1,4 @@
-"""Coverage: the mandatory groups of a run against its rows, and which classes of factors met in the calls judged."""
+"""Coverage: the mandatory groups of a run and their rows, and the classes of factors that met in judged calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
 NEVER_ASKED = "never asked"
-"""Reason for a case without a row."""
+"""Reason of a case without a row."""
 
 COUNTS = ("planned", "judged", "refused", "unasked", "missing", "because")
 """Columns of a coverage table besides those that identify the groups."""
 
 MandatoryGroup = Mapping[str, Any]
-"""A mandatory group: columns with the value that its rows have, and ``planned``, how many of them there are."""
+"""A mandatory group: columns with the values of its rows, and ``planned``, the number of rows."""
 
 
 def group_columns(mandatory: Sequence[MandatoryGroup]) -> list[str]:
@@ -43,10 +43,10 @@ def group_text(line: Mapping[str, Any]) -> str:
 
 
 def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup], is_used_up: bool = False) -> pd.DataFrame:
-    """Count per group the cases ``judged``, ``missing`` and ``refused``, with the commonest reason (``because``).
+    """Return a line per group with the columns `COUNTS`; ``because`` is the commonest reason for missing cases.
 
-    ``refused`` counts, of those missing, the refusals that no document allows. If a budget ``is_used_up``, cases
-    without a row are ``unasked``, not missing, where others of their subject and aspect have one.
+    ``refused`` counts the missing cases with a refusal that no document allows. If a budget ``is_used_up``, cases
+    without a row are ``unasked``, not missing, if others of their subject and aspect have one.
     """
     needed = {*group_columns(mandatory), "aspect", "block", "verdict", "reason"}
     rows = rows.select([name for name in rows.column_names if name in needed]).filter(~FURTHER)
@@ -59,10 +59,10 @@ def coverage(rows: pa.Table, mandatory: Sequence[MandatoryGroup], is_used_up: bo
         reasons = commonest_reasons(rows, columns)
         for group in groups:
             key = tuple(group[name] for name in columns)
-            found = Counter({name: ended[key][name] for name in ENDED} if key in ended else {})
-            number = sum(found[name] for name in DISJOINT)
+            ends = Counter({name: ended[key][name] for name in ENDED} if key in ended else {})
+            number = sum(ends[name] for name in DISJOINT)
             recorded[_part_of(group)] += number
-            line = {"judged": found["judged"], "refused": found["undocumented"], "unasked": group["planned"] - number}
+            line = {"judged": ends["judged"], "refused": ends["undocumented"], "unasked": group["planned"] - number}
             lines.append({**group, **line, "because": reasons.get(key, NEVER_ASKED)})
     for line in lines:
         line["unasked"] = max(line["unasked"], 0) if is_used_up and recorded[_part_of(line)] else 0
@@ -77,8 +77,8 @@ def _part_of(group: MandatoryGroup) -> tuple[Any, ...]:
 
 
 def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str, str], FactorCoverage]:
-    """Return what the calls that were run visit, by backend, operator and dtype; nothing of calls of the contract."""
-    found: dict[tuple[str, str, str], FactorCoverage] = {}
+    """Return the coverage of the calls that ran, by backend, operator and dtype; contract calls do not count."""
+    covered: dict[tuple[str, str, str], FactorCoverage] = {}
     was_run = having("verdict", JUDGED - {Verdict.REFUSED}) & pc.field("planes").is_valid()
     rows = read_rows(folder, list(dict.fromkeys(("backend", "verdict", *READ))), was_run)
     for batch in rows.to_batches():
@@ -86,27 +86,27 @@ def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str
             key = row["backend"], row["operator"], row["dtype"]
             if row["operator"] not in OPERATORS:  # of another version
                 continue
-            if key not in found:
-                found[key] = FactorCoverage(scope_of(run, *key))
-            found[key].add(row)
-    return found
+            if key not in covered:
+                covered[key] = FactorCoverage(scope_of(run, *key))
+            covered[key].add(row)
+    return covered
 
 
 def scope_of(run: Mapping[str, Any], backend: str, operator: str, dtype: str) -> Scope:
-    """Return the calls that a run could have made, as its record has them."""
-    said = run.get("selection", {}).get("backends", {}).get(backend)
-    if said is None:
+    """Return the calls that a run could make, by its record."""
+    declared = run.get("selection", {}).get("backends", {}).get(backend)
+    if declared is None:
         return Scope(OPERATORS[operator], OPERATORS[operator].indices.dtypes)
-    has = [line[2] for line in said["subjects"] if line[:2] == [operator, dtype] and line[3] is None]
-    product = PRODUCTS.get(said["product"])
-    abilities = said["abilities"].get(operator, {}).items()
+    has = [line[2] for line in declared["subjects"] if line[:2] == [operator, dtype] and line[3] is None]
+    product = PRODUCTS.get(declared["product"])
+    abilities = declared["abilities"].get(operator, {}).items()
     able = tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in abilities)
-    return Scope(OPERATORS[operator], tuple(has), tuple(said["tags"]), product, able)
+    return Scope(OPERATORS[operator], tuple(has), tuple(declared["tags"]), product, able)
 
 
 @dataclass(frozen=True)
 class ClassGrid:
-    """Calls by the classes of two factors: ``counts`` has a list for each class of ``down``; so has ``failing``."""
+    """Numbers of calls by the classes of two factors: ``counts`` and ``failing`` have a list per class of ``down``."""
 
     title: str
     across: Factor
@@ -131,8 +131,8 @@ _GRIDS = (
 
 
 def grids(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> dict[str, list[ClassGrid]]:
-    """Return the grids of each backend; none where no call has a geometry."""
-    made: dict[str, list[ClassGrid]] = {}
+    """Return the grids of each backend; empty if no call has a geometry."""
+    by_backend: dict[str, list[ClassGrid]] = {}
     for backend in dict.fromkeys(key[0] for key in covered):
         own = [coverage for key, coverage in covered.items() if key[0] == backend]
         for title, across, down in _GRIDS:
@@ -141,12 +141,12 @@ def grids(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> dict[str, l
             )
             if counts.any():
                 grid = ClassGrid(title, BY_NAME[across], BY_NAME[down], counts.tolist(), failing.tolist())
-                made.setdefault(backend, []).append(grid)
-    return made
+                by_backend.setdefault(backend, []).append(grid)
+    return by_backend
 
 
 def meeting_lines(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> list[dict[str, Any]]:
-    """Return the share of pairs and of triples that calls visit, by backend, operator and dtype."""
+    """Return the covered share of pairs and triples, by backend, operator and dtype."""
     return [
         dict(zip(("backend", "operator", "dtype"), key, strict=True))
         | {name: coverage.meetings(size) for size, name in TOGETHER.items()}
@@ -155,7 +155,7 @@ def meeting_lines(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> lis
 
 
 def met_in_all(covered: Mapping[tuple[str, str, str], FactorCoverage]) -> str:
-    """Say what the calls of a run visit of all pairs and triples that they could; empty where none has a geometry."""
+    """Return the covered share of all possible pairs and triples as text; empty if no call has a geometry."""
     if not covered:
         return ""
     shares = []

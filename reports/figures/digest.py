@@ -1,4 +1,4 @@
-"""Digest of a run: all that pages, the terminal, the bundle and CI say about it, read from its folder once."""
+"""Digest of a run: the data of pages, terminal, bundle and CI, read from its folder once."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from poolproof.reports.waivers.review import REVIEWED, Review, State, concerned,
 
 
 class Digest:
-    """One run in small tables; `tables`, `coverage` and `conclusion` define their columns. They count no further cases,
-    of which only the clusters know. What is large or seldom needed is read on access.
+    """One run in small tables, with the columns of `tables`, `coverage` and `conclusion`.
 
-    ``run`` is run.json. ``products`` maps backends to their NPU product, empty elsewhere.
+    They do not count further cases, which only the clusters include. Large or rarely needed tables are read on access.
+    ``run`` is run.json. ``products`` maps backends to their NPU product, or to empty.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,17 +65,17 @@ class Digest:
 
     @property
     def judged(self) -> list[str]:
-        """Name each backend with product, chip, library and what it was given."""
-        return [judged_text(name, said, self.given.get(name, ())) for name, said in self.run["backends"].items()]
+        """Each backend with product, chip, library, and its variables and options."""
+        return [judged_text(name, each, self.given.get(name, ())) for name, each in self.run["backends"].items()]
 
     @property
     def relevant_waivers(self) -> list[Review]:
-        """Return the waivers that this run can say something about."""
+        """The waivers that concern this run."""
         return [review for review in self.waivers if review.state is not State.ELSEWHERE]
 
     @property
     def supported_counts(self) -> pd.DataFrame:
-        """Return the counts without the groups that a backend does not have at all."""
+        """The counts without unsupported groups."""
         return self.counts[self.counts.index.get_level_values("aspect") != ""]
 
     @cached_property
@@ -88,7 +88,7 @@ class Digest:
 
     @cached_property
     def factors(self) -> Mapping[tuple[str, str, str], FactorCoverage]:
-        """Return what the judged calls visit, by backend, operator and dtype."""
+        """Coverage by the judged calls, by backend, operator and dtype."""
         return factor_coverage(self.folder, self.run)
 
     @cached_property
@@ -97,17 +97,17 @@ class Digest:
 
     @property
     def root_causes(self) -> list[FailureCluster]:
-        """Return the clusters with a condition, which explain the cases that meet it."""
+        """The clusters with a condition, which explain the cases that meet it."""
         return [cluster for cluster in self.clusters if cluster.has_condition]
 
     @cached_property
     def clusters(self) -> tuple[FailureCluster, ...]:
-        """Return the clusters of failing rows; the smallest case of each with all its columns."""
+        """The clusters of failing rows; the smallest case of each has all its columns."""
         return clusters_of(self.folder) if self.conclusion.totals["violates"] else ()
 
     @cached_property
     def refusals(self) -> tuple[FailureCluster, ...]:
-        """Return the clusters of rows that were refused undocumented."""
+        """The clusters of undocumented refusals."""
         refused = self.conclusion.totals["undocumented"]
         return clusters_of(self.folder, {Verdict.UNDOCUMENTED}) if refused else ()
 
@@ -117,23 +117,23 @@ class Digest:
 
     @cached_property
     def list_results(self) -> pd.DataFrame:
-        """Count how the rows of case lists ended, see `tables.list_results`."""
+        """Numbers of the results of case lists' rows, see `tables.list_results`."""
         columns = ["backend", "verdict", "list", "list_standard", "list_standard_passes"]
         return tables.list_results(read_rows(self.folder, columns, pc.field("list").is_valid()))
 
     @cached_property
     def precision_details(self) -> list[tables.Record]:
-        """Return precision per backend, operator, dtype and accumulation model, with all that pages show of it."""
+        """Precision per backend, operator, dtype and accumulation model, with the details of pages."""
         return precision_by_model(self.folder)
 
     @cached_property
     def precision(self) -> pd.DataFrame:
-        """Return precision per backend, operator, dtype and accumulation model."""
+        """Precision per backend, operator, dtype and accumulation model."""
         return tables.precision(read_rows(self.folder, [*_MODELS, *tables.PRECISION], tables.DRAWN_AGAIN), _MODELS)
 
     @cached_property
     def models(self) -> pd.DataFrame:
-        """Return the accumulation models, and rules of forwards, by which operators were judged in each dtype."""
+        """The accumulation models, and rules of forwards, that judged each operator and dtype."""
         named = read_rows(self.folder, _MODELS, pc.field("model").is_valid())
         return named.group_by(_MODELS, use_threads=False).aggregate([]).to_pandas()
 
@@ -142,7 +142,7 @@ _MODELS = ["backend", "operator", "dtype", "model"]
 
 
 def read_digest(folder: Path) -> Digest:
-    """Read a run; `NotARun` if the folder is none."""
+    """Read a run; raise `NotARun` if the folder is none."""
     return Digest(folder)
 
 

@@ -1,7 +1,7 @@
-"""Precision of a run's results: per operator, dtype and model, beside the standards of others, and backend by backend.
+"""Precision of a run's results: per operator, dtype and model, beside published standards, and backend by backend.
 
-Only rows with statistics count, those of backwards that ran, and none of cases beside the plan. A row is *right* if it
-conforms, *wrong* if an element lies outside its interval; one that breaks another claim is neither.
+Only rows with statistics count, of backwards that ran, without cases beside the plan. A row is *right* if it conforms,
+*wrong* if an element is outside its interval; one that breaks another claim is neither.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _GROUP = ("backend", "operator", "dtype", "model")
 
 _ERRORS = (*ULP_CLASSES, "ulp_nonfinite")
 HISTOGRAM = tuple(zip(_ERRORS, ("0", "≤ ½", "≤ 1", "≤ 2", "≤ 4", "≤ 8", "≤ 32", "> 32", "not finite"), strict=True))
-"""Columns of the histogram of |y - S| in ulps of S, and what they hold."""
+"""Columns of the histogram of |y - S| in ulps of S, with their ranges."""
 
 _CLASSES = ("k_cells", "k_error", "k_bound")
 _COLUMNS = dict.fromkeys((*_GROUP, "case_id", "mere", "repeat_bitwise_equal", *_CLASSES, *PRECISION))
 _IS_MEASURED = (pc.field("n") > 0) & pc.field("k_cells").is_valid()
 _IS_STEERED = pc.field("block") == block_beside_plan(SEARCH, "precision")
-"""Filter for the cases of searches for large errors; other searches do not look for them."""
+"""Filter for the searches for large errors."""
 
 HAS_STATISTICS = _IS_MEASURED & DRAWN_AGAIN
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 MAX_WORST = 3
-"""Worst cases that are shown of one operator, dtype and model."""
+"""Most of the worst cases to show per operator, dtype and model."""
 
 
 @dataclass(frozen=True)
 class Multiplicity:
     """Cells that more than half of ``most`` gradients reach, a power of two, over all right rows.
 
-    Their number, largest error and largest bound: both in ulps of the larger of the sums of positive and of negative
-    gradients.
+    ``cells`` is their number. ``error`` and ``bound`` are the largest, in ulps of the larger of the sums of positive
+    and of negative gradients.
     """
 
     most: int
@@ -69,29 +69,32 @@ class Multiplicity:
 
 
 def precision_by_model(folder: Path) -> list[Record]:
-    """Describe each operator in one dtype on one backend, under the accumulation model it is declared to have.
+    """Return the precision of each operator and dtype on each backend, by its declared accumulation model.
 
-    ``wrong`` counts the cases with an element outside its interval, ``waived`` those of them that waivers cover;
-    ``counts`` are of all cells. The columns of `tables.precision` are of right rows, None where there is none.
-    ``uncertainty`` is what the bias may differ from zero by chance. ``mere`` is, like ``max_abs_err`` and ``mare``, the
-    largest of any right row, as acceptance standards name them. ``repeated`` counts the cases that were repeated,
-    ``differing`` those that gave other bits, by ``spread`` representable values at most. ``worst`` are right rows
-    closest to their bounds.
+    Each record has the columns of `tables.precision` for right rows (None without any), and:
+
+    - ``wrong``: cases with an element outside its interval; ``waived``: those of them with a waiver
+    - ``counts``: the histogram of all cells
+    - ``uncertainty``: the bias that chance may cause
+    - ``mere``: largest of any right row, like ``max_abs_err`` and ``mare``, as acceptance standards name them
+    - ``repeated``: repeated cases; ``differing``: those with other bits; ``spread``: their largest difference in
+      representable values
+    - ``worst``: right rows closest to their bounds
     """
     table = read_rows(folder, list(_COLUMNS), HAS_STATISTICS)
     groups = add_quantities(table).to_pandas().groupby(list(_GROUP), sort=True)
     of_right = precision(table, _GROUP).reindex(groups.size().index).reset_index()
-    found = [told | _precision(rows) for told, (_, rows) in zip(records(of_right), groups, strict=True)]
-    _add_calls(folder, [row for one in found for row in one["worst"]])
-    return sorted(found, key=lambda one: (one["backend"], one["operator"], DTYPES.index(one["dtype"])))
+    models = [combined | _precision(rows) for combined, (_, rows) in zip(records(of_right), groups, strict=True)]
+    _add_calls(folder, [row for one in models for row in one["worst"]])
+    return sorted(models, key=lambda one: (one["backend"], one["operator"], DTYPES.index(one["dtype"])))
 
 
 Errors = tuple[str, str, tuple[Multiplicity, ...]]
-"""Dtype, accumulation model, and errors by how many gradients meet in a cell."""
+"""Dtype, accumulation model, and errors by the number of gradients in a cell."""
 
 
 def errors_by_dtype(found: Sequence[Record]) -> dict[str, list[Errors]]:
-    """Return for each backend the largest errors and bounds of all its operators, per dtype and model."""
+    """Return each backend's largest errors and bounds over all operators, per dtype and model."""
     parts = defaultdict[tuple[str, str, str], dict[int, Multiplicity]](dict)
     for one in found:
         for own in one["multiplicities"]:
@@ -105,10 +108,10 @@ def errors_by_dtype(found: Sequence[Record]) -> dict[str, list[Errors]]:
 
 
 def worst_searched(folder: Path, found: Sequence[Record]) -> dict[str, list[Record]]:
-    """Return for each backend the largest error that a search found, per dtype, model and class of `Multiplicity`.
+    """Return each backend's largest searched error, per dtype, model and class of `Multiplicity`.
 
-    ``error`` and ``bound`` are of one correct case, in ulps. ``planned`` is the largest error of ``found``, which
-    `precision_by_model` made, None if the plan has no such cell.
+    ``error`` and ``bound`` are of one correct case, in ulps. ``planned`` is the plan's largest error in ``found``, a
+    result of `precision_by_model`; None if the plan has no such cell.
     """
     columns = ["backend", "dtype", "model", "case_id", *_CLASSES]
     rows = read_rows(folder, columns, _IS_MEASURED & _IS_STEERED & CONFORMS).to_pandas().explode(list(_CLASSES))
@@ -158,7 +161,7 @@ def _largest(values: pd.Series) -> float | None:
 
 
 def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
-    """Combine the classes of ceil(log2 k) over all rows, from lists that each row has one of."""
+    """Combine the classes of ceil(log2 k) over all rows; each row has a list of classes."""
     if rows.empty:
         return
     lists = pd.DataFrame({name: np.concatenate(rows[name].to_list()) for name in _CLASSES})
@@ -170,25 +173,26 @@ def _multiplicities(rows: pd.DataFrame) -> Iterator[Multiplicity]:
 
 
 def agreements(folder: Path) -> list[Record]:
-    """Return where standards and interval disagree, and how much there was to disagree on; per backend, worst first.
+    """Return the disagreements of standards and interval, per backend and standard; per backend most first.
 
-    Per backend and standard: the rows ``judged``, the right ones that it fails (``failed_right``), both by dtype, the
-    ``wrong`` ones, those that it passes (``passed_wrong``), the sum of ``disagreements``, and a case of either kind
-    (``false_alarm``, ``miss``), None where there are none.
+    - ``judged``: rows, by dtype; ``failed_right``: the right ones that the standard fails
+    - ``wrong``: wrong rows; ``passed_wrong``: those that it passes
+    - ``disagreements``: the sum of both
+    - ``false_alarm``, ``miss``: a case of either, or None
     """
     columns = ["backend", "dtype", "case_id", "n_reject", "standards_passed", "standards_failed"]
     table = read_rows(folder, columns, HAS_STATISTICS & pc.field("standards_passed").is_valid())
     verdicts = pd.concat([_verdicts(table, "standards_passed", True), _verdicts(table, "standards_failed", False)])
-    found: list[Record] = []
+    tables: list[Record] = []
     for (backend, standard), lines in verdicts.groupby(["backend", "standard"], sort=True):
         wrong, passed = lines["n_reject"] > 0, lines["passed"]
         alarms, misses = lines[~wrong & ~passed], lines[wrong & passed]
         about = {"backend": str(backend), "standard": str(standard), "wrong": int(wrong.sum())}
         about |= {"passed_wrong": len(misses), "disagreements": len(alarms) + len(misses)}
         counted = {"judged": _per_dtype(lines), "failed_right": _per_dtype(alarms)}
-        found.append(about | counted | {"false_alarm": _least_wrong(alarms), "miss": _least_wrong(misses)})
-    _add_calls(folder, [row for one in found for row in (one["false_alarm"], one["miss"]) if row])
-    return sorted(found, key=lambda one: (one["backend"], -one["disagreements"]))
+        tables.append(about | counted | {"false_alarm": _least_wrong(alarms), "miss": _least_wrong(misses)})
+    _add_calls(folder, [row for one in tables for row in (one["false_alarm"], one["miss"]) if row])
+    return sorted(tables, key=lambda one: (one["backend"], -one["disagreements"]))
 
 
 def _verdicts(table: pa.Table, column: str, passed: bool) -> pd.DataFrame:
@@ -203,16 +207,16 @@ def _per_dtype(lines: pd.DataFrame) -> dict[str, int]:
 
 
 def _least_wrong(lines: pd.DataFrame) -> Record | None:
-    """Return the row that is wrong in the fewest elements, of these the one of the least id: a repeatable choice."""
+    """Return the row with the fewest wrong elements, of these the one of the least id, for a repeatable choice."""
     first = lines.sort_values(["n_reject", "case_id"])[["case_id", "backend"]].head(1)
     return next(iter(records(first)), None)
 
 
 def backend_comparisons(folder: Path) -> list[Record]:
-    """Compare every two backends on the cases of one operator and dtype that both ran, each with the exact sums.
+    """Compare every two backends on their common cases of one operator and dtype, each with the exact sums.
 
-    ``wrong`` counts the cases in which an element of either lies outside its interval; all but ``cases`` leave them
-    out. What both backends have is a pair.
+    ``cases`` counts all common cases. ``wrong`` counts those with an element of either backend outside its interval;
+    the other numbers leave them out.
     """
     columns = ["backend", "operator", "dtype", "case_id", "output_digest"]
     columns += ["mean_abs_err", "n", "n_bitexact", "n_reject"]
@@ -220,13 +224,13 @@ def backend_comparisons(folder: Path) -> list[Record]:
     frame = add_quantities(rows).select([*columns, "largest_error"]).to_pandas()
     frame = frame.drop_duplicates(["backend", "case_id"])
     runs = dict(list(frame.groupby("backend")))
-    found: list[Record] = []
+    pairs: list[Record] = []
     for first, second in combinations(runs, 2):
         both = runs[first].merge(runs[second], on=["case_id", "operator", "dtype"], suffixes=_SIDES)
         for (operator, dtype), own in both.groupby(["operator", "dtype"], sort=True):
             about = {"first": first, "second": second, "operator": str(operator), "dtype": str(dtype)}
-            found.append(about | _compare_backends(own))
-    return found
+            pairs.append(about | _compare_backends(own))
+    return pairs
 
 
 _SIDES = ("_1", "_2")
@@ -247,7 +251,7 @@ def _compare_backends(both: pd.DataFrame) -> Record:
 
 
 def _add_calls(folder: Path, cases: Sequence[Record]) -> None:
-    """Add the columns that it takes to show a case again."""
+    """Add the columns that show a case again."""
     ids = dict.fromkeys(case["case_id"] for case in cases)
     table = read_rows(folder, ["backend", "case_id", "case", "given"], having("case_id", ids))
     calls = {(row["backend"], row["case_id"]): row for row in table.to_pylist()}

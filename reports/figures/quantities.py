@@ -1,8 +1,8 @@
-"""Quantities of precision: each has one name, one definition and one unit wherever it is shown.
+"""Quantities of precision, each with one name, definition and unit everywhere.
 
-S is the exact sum of a cell, y what came out, P and N the sums of the positive and of the negative gradients that meet
-there. An error in ulp of S says nothing where a sum cancels, for S may be arbitrarily small beside its terms: the
-largest error is given in ulp of max(P, N), and the bias is that of rows in which nothing cancels.
+S is the exact sum of a cell, y the output, P and N the sums of the positive and of the negative gradients of the cell.
+If a sum cancels, S may be arbitrarily small beside its terms, so that an error in ulp of S means nothing. Therefore the
+largest error is given in ulp of max(P, N), and the bias is that of rows without cancellation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 class Quantity:
     """``column`` is its name in tables; ``is_worse`` takes its values before and after.
 
-    A change below a twentieth is shown, but not called worse: kernels that add in any order never repeat exactly.
+    A change below a twentieth is shown, but is not worse: kernels that add in any order never repeat exactly.
     """
 
     column: str
@@ -75,14 +75,14 @@ LEAST_MARGIN = Quantity(
 QUANTITIES = (CORRECTLY_ROUNDED, BITS_OWED, LARGEST_ERROR, BIAS, LEAST_MARGIN)
 
 ROUNDED = 1.0
-"""Largest error, in ulp of S, of rows that say something about the rounding."""
+"""Largest error, in ulp of S, of rows that show the rounding."""
 
 NEEDED = ("n_inexact", "bias_ulp", "max_ulp", "k_error")
 """Columns of rows that `add_quantities` needs."""
 
 
 def add_quantities(rows: pa.Table) -> pa.Table:
-    """Add three columns: ``largest_error``, and ``outward`` and ``inexact``, whose sums make a bias."""
+    """Add three columns: ``largest_error``, and ``outward`` and ``inexact``, whose sums give a bias."""
     inexact = pc.if_else(pc.less_equal(rows["max_ulp"], ROUNDED), rows["n_inexact"], 0)
     outward = pc.multiply(rows["bias_ulp"], inexact)
     errors, greatest = rows["k_error"], np.full(len(rows), np.nan)

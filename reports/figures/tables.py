@@ -1,7 +1,6 @@
-"""Rows as tables: verdicts per group, precision, failures, and where each check was judged.
+"""Rows as tables: verdicts per group, precision, failures, and the judgements of each check.
 
-Rows come as Arrow tables of the columns that a question needs, because a run may have millions; answers are small
-pandas frames.
+Rows are Arrow tables with the needed columns only, because a run may have millions; results are small pandas frames.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _ENDINGS: Mapping[str, Collection[Verdict]] = {
 COUNTS = tuple(_ENDINGS)
 
 DISJOINT = ("judged", "undocumented", "skipped", "suite_errors", "adapter_errors")
-"""The counts that have each row once."""
+"""The counts that include each row once."""
 
 _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinism", "scale")
 
@@ -51,10 +50,10 @@ HAS_FAILED = having("verdict", FAILED)
 _ASPECT, _BLOCK = (pc.coalesce(pc.field(name), pc.scalar("")) for name in ("aspect", "block"))
 
 COUNTED_CASES = _ASPECT != DIAGNOSIS
-"""Filter for all rows but those of further cases, which say more about failures that others showed."""
+"""Filter for all rows except further cases, which repeat the failures of others."""
 
 DRAWN_AGAIN = ~_ASPECT.isin(list(BESIDE_PLAN))
-"""Filter for the rows of cases that follow from plan and seed; of others each is known from its own line alone."""
+"""Filter for the rows of cases that follow from plan and seed; other cases are known from their own line only."""
 
 FURTHER = pc.match_substring_regex(_BLOCK, FURTHER_SEED) | (_ASPECT == SEARCH)
 """Filter for the cases of further seeds and of the search, which no plan counts."""
@@ -68,12 +67,12 @@ Record = dict[str, Any]
 
 
 def load(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pd.DataFrame:
-    """Read rows of a run as a frame. `NotARun` if the folder is none."""
+    """Read rows of a run as a frame; raise `NotARun` if the folder is none."""
     return read_rows(folder, columns, where).to_pandas()
 
 
 def counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
-    """Count per group the cases judged, and how they ended. Index: the columns ``by``. Columns: `COUNTS`."""
+    """Return the numbers of cases per group and ending. Index: the columns ``by``. Columns: `COUNTS`."""
     counted = rows.group_by([*by, "verdict"], use_threads=False).aggregate([([], "count_all")]).to_pandas()
     verdicts, number = counted["verdict"], counted["count_all"]
     columns = pd.DataFrame({name: verdicts.isin(among) * number for name, among in _ENDINGS.items()})
@@ -81,13 +80,13 @@ def counts(rows: pa.Table, by: Sequence[str] = GROUP) -> pd.DataFrame:
 
 
 def records(frame: pd.DataFrame) -> list[Record]:
-    """Return the lines of a frame, its index left out."""
+    """Return the lines of a frame, without its index."""
     lines = frame.to_numpy(object, na_value=None).tolist()  # type: ignore[arg-type]
     return [dict(zip(frame.columns, line, strict=True)) for line in lines]
 
 
 def spreadsheet(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame for CSV: no text in it is a formula, or does anything to a terminal."""
+    """Return a frame for CSV, with no text that is a formula or that controls a terminal."""
     return frame.apply(lambda column: column if pd.api.types.is_numeric_dtype(column) else column.map(_as_text))
 
 
@@ -118,27 +117,27 @@ def aspects_in_order(counted: pd.DataFrame) -> list[str]:
 
 
 def products(rows: pa.Table) -> dict[str, str]:
-    """Return the NPU product of each backend; a case that ended its process does not know it."""
+    """Return the NPU product of each backend; a case that killed its process does not know it."""
     pairs = rows.group_by(["backend", "product"], use_threads=False).aggregate([]).to_pylist()
     known = {pair["backend"]: pair["product"] for pair in pairs if pair["product"]}
     return {pair["backend"]: known.get(pair["backend"], "") for pair in pairs}
 
 
 def given(folder: Path) -> dict[str, list[str]]:
-    """Return by backend what it was given when it was judged: variables and options, as a shell reads them."""
+    """Return the variables and options of each backend's judgements, as a shell reads them."""
     rows = read_rows(folder, ["backend", "given"], pc.field("given").is_valid())
     words = pa.table({"backend": rows["backend"], "given": pc.binary_join(rows["given"], "\0")})
-    found = defaultdict[str, list[str]](list)
+    by_backend = defaultdict[str, list[str]](list)
     for row in words.group_by(["backend", "given"], use_threads=False).aggregate([]).to_pylist():
-        found[row["backend"]].append(shlex.join(row["given"].split("\0")))
-    return {backend: sorted(texts) for backend, texts in found.items()}
+        by_backend[row["backend"]].append(shlex.join(row["given"].split("\0")))
+    return {backend: sorted(texts) for backend, texts in by_backend.items()}
 
 
 def skip_reasons(rows: pa.Table) -> pd.DataFrame:
-    """Count the groups or cases that were not judged, by backend, verdict and reason, most first.
+    """Return the numbers of groups or cases that were not judged, by backend, verdict and reason, most first.
 
-    Refusals are left to `conclusion.never_run`, or to the group that misses them. Of a row of a list that is no case,
-    the reason stands without the row: thousands of rows may have the same.
+    `conclusion.never_run`, or the group that misses them, has the refusals. Reasons of unreadable list rows are counted
+    without the row: thousands of rows may have the same.
     """
     skipped_rows = rows.filter(WAS_SKIPPED & (pc.field("verdict") != str(Verdict.UNDOCUMENTED)))
     reasons = pc.replace_substring_regex(skipped_rows["reason"], r"^row \d+ of .*? \(.*?\): ", "")
@@ -149,9 +148,9 @@ def skip_reasons(rows: pa.Table) -> pd.DataFrame:
 
 
 def commonest_reasons(rows: pa.Table, by: Sequence[str]) -> dict[tuple[Any, ...], str]:
-    """Return, by the values of the columns ``by``, the commonest reason why rows were not judged; without one, none.
+    """Return the commonest reason why rows were not judged, by the values of the columns ``by``.
 
-    Of equally common ones it is the first of the alphabet.
+    Equally common ones are chosen by the alphabet. Groups without a reason are left out.
     """
     skipped = rows.filter(WAS_SKIPPED & pc.field("reason").is_valid()).group_by([*by, "reason"], use_threads=False)
     counted = skipped.aggregate([([], "count_all")]).sort_by([("count_all", "ascending"), ("reason", "descending")])
@@ -159,7 +158,7 @@ def commonest_reasons(rows: pa.Table, by: Sequence[str]) -> dict[tuple[Any, ...]
 
 
 def check_counts(rows: pa.Table) -> pd.DataFrame:
-    """Count per check the cases it judged and those it found violated, waived ones apart."""
+    """Return the numbers of cases that each check judged and found violated, waived ones separately."""
     waived = rows.filter(pc.field("verdict") == str(Verdict.WAIVED))
     columns = {
         "judged": _word_counts(rows["checks_judged"]),
@@ -170,10 +169,9 @@ def check_counts(rows: pa.Table) -> pd.DataFrame:
 
 
 def precision(rows: pa.Table, by: Sequence[str]) -> pd.DataFrame:
-    """Combine what the conforming rows say of precision: every column that combines, and the `QUANTITIES`.
+    """Combine the precision of the conforming rows: every column that combines, and the `QUANTITIES`.
 
-    Rows that deviate are left out: one cell of garbage would hide what all others do, and their verdict reports the
-    deviation.
+    Deviating rows are left out: one garbage cell would hide all others, and their verdict reports it.
     """
     judged = add_quantities(rows.filter(CONFORMS & (pc.field("n") > 0)))
     aggregations = COMBINED | {"largest_error": "max", "outward": "sum", "inexact": "sum"}
@@ -190,9 +188,9 @@ PRECISION = tuple(dict.fromkeys(("verdict", *COMBINED, *NEEDED)))
 
 
 def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
-    """Return failed rows, one per ``kind``: the smallest of those with most known and most evidence left.
+    """Return failed rows, one per ``kind``: shrunk, repeated ones with evidence first, then the smallest.
 
-    ``cases`` counts its kind, ``violated`` names the checks. Further cases are left out.
+    ``cases`` is the size of its kind, ``violated`` the names of the checks. Further cases are left out.
     """
     wanted = [*GROUP, "verdict", "case_id", "elements", "shrunk", "asked_again", "checks_violated"]
     failed = with_violated(load(folder, wanted, HAS_FAILED & COUNTED_CASES))
@@ -211,10 +209,10 @@ def failures(folder: Path, kind: Sequence[str] = KIND) -> pd.DataFrame:
 
 
 def list_results(rows: pa.Table) -> pd.DataFrame:
-    """Count per backend, list and standard how the rows of case lists ended, and what the lists' standards make of it.
+    """Return the results of case lists' rows per backend, list and standard, with those of the lists' standards.
 
-    Besides some of `COUNTS`: ``rows``; of these what the standard ``passed`` and ``failed``; ``missed``, where it
-    passes what violates, and ``accused``, where it fails what conforms.
+    Besides some of `COUNTS`: ``rows``, and those that the standard ``passed`` and ``failed``. It passes ``missed`` ones
+    though they violate, and fails ``accused`` ones though they conform.
     """
     by = ["backend", "list", "list_standard"]
     ended = counts(rows, [*by, "list_standard_passes"]).reset_index()
@@ -228,11 +226,11 @@ def list_results(rows: pa.Table) -> pd.DataFrame:
 
 
 class NoSuchFailure(BadInput):
-    """No failing row is meant, or several are; the text says which there are."""
+    """No failing row fits, or several do; the text lists them."""
 
 
 def failing_row(folder: Path, case_id: str, backend: str | None = None) -> Record:
-    """Return the failing row of a case; `NoSuchFailure` where it does not fail, or fails on several backends."""
+    """Return the failing row of a case; raise `NoSuchFailure` if it does not fail, or fails on several backends."""
     rows = read_rows(folder, where=pc.field("case_id") == case_id).to_pylist()
     if not rows:
         raise NoSuchFailure(f"{folder} has no case {case_id}" if case_id else "a case id is needed, not an empty text")
