@@ -12,7 +12,7 @@ __all__ = ["load"]
 
 
 def load(run: Path | str) -> LoadedRun:
-    """Read a run as pandas frames, from the folder that it recorded; `NotARun` if that is none."""
-    from poolproof.reports.loading import LoadedRun  # who judges does without pandas
+    """Read a run as pandas frames, from its folder; raise `NotARun` if that has none."""
+    from poolproof.reports.loading import LoadedRun  # judging does not need pandas
 
     return LoadedRun(Path(run))

@@ -64,9 +64,9 @@ def show(run: Path, pages: Path | None) -> None:
 def waive(run: Path, case_id: str, expires: datetime, backend: str | None, output: Path, **accepted: Any) -> None:
     """Accept what the case CASE_ID of the RUN violates, until a day.
 
-    Appends a waiver to a file for pytest's option --waivers. It is as narrow as it can be: this case on this backend
-    at these versions, and the checks that it violates. With --scope it covers each case that has the case's values in
-    these columns, and is named after them; how many of the RUN's failures these are is printed.
+    Appends a waiver to a file for pytest's option --waivers. The waiver is as narrow as possible: this case on this
+    backend at these versions, and the checks that it violates. With --scope it covers each case that has the case's
+    values in these columns, and is named after them. Prints how many of the RUN's failures it covers.
     """
     row = failing_row(run, case_id, backend)
     environments = read_run(run)["backends"]
@@ -77,8 +77,8 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     check_terms([waiver], date.today())
     append(waiver, output)
     columns = dict.fromkeys((*waiver.scope, "backend", "checks_violated"))
-    failed, alone = read_rows(run, [*columns], HAS_FAILED).to_pylist(), Waivers([waiver], date.today())
-    covered = sum(bool(alone.covering(each, environments[each["backend"]])) for each in failed)
+    failed, waivers = read_rows(run, [*columns], HAS_FAILED).to_pylist(), Waivers([waiver], date.today())
+    covered = sum(bool(waivers.covering(each, environments[each["backend"]])) for each in failed)
     what = f"{covered:,} of {count_of(len(failed), 'failure')} in {run}"
     click.echo(f"{output} now waives {', '.join(waiver.checks)} on {row['backend']}; of this kind are {what}:")
     click.echo(visible(to_toml([waiver])), nl=False)
@@ -93,7 +93,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
 def compare(before: Path, after: Path, markdown: Path | None, fail_on_drift: bool) -> None:
     """Tell what got worse and what got better from the run BEFORE to the run AFTER.
 
-    Exits with 1 when something fails that did not, with 2 when something is judged no more.
+    Exits with 1 if a case fails that did not, with 2 if a case is no longer judged.
     """
     comparison = comparisons.compare(before, after)
     causes = read_digest(after).root_causes if len(comparison.newly_failing) else []

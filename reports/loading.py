@@ -1,4 +1,4 @@
-"""A run as pandas frames, for notebooks and foreign programs: `poolproof.reports.load` gives a `LoadedRun`.
+"""A run as pandas frames, for notebooks and foreign programs: `poolproof.reports.load` returns a `LoadedRun`.
 
 Names of attributes and columns are stable, or the change log says what replaces them.
 """
@@ -26,13 +26,13 @@ class LoadedRun:
     """One run. Every frame is made on access, and is yours to change."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the run in a folder; `NotARun` if there is none."""
+        """Read the run in a folder; raise `NotARun` if there is none."""
         self._digest = read_digest(folder)
         self.folder = folder
 
     @property
     def overall(self) -> str:
-        """Return the verdict of the run: "conforms", "violates" or "incomplete"."""
+        """Verdict of the run: "conforms", "violates" or "incomplete"."""
         return self._digest.conclusion.overall.word
 
     @property
@@ -41,21 +41,22 @@ class LoadedRun:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return the sentences that say why a run does not conform."""
+        """Sentences on why the run does not conform."""
         return self._digest.conclusion.reasons
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Return one row for each case of the plan on a backend, judged or not; `columns` explains them.
+        """One row per case of the plan and backend, judged or not; see `columns`.
 
-        Types are nullable, NA: does not apply. ``judged_at`` is a time in UTC; ``shape`` and ``kernel_size`` are lists,
-        beside those of the case's other attributes: ``stride``, ``padding``, ``dilation``, ``output_size``.
+        Types are nullable, with NA for what does not apply. ``judged_at`` is a time in UTC. ``shape`` and
+        ``kernel_size`` are lists, as are the case's other attributes: ``stride``, ``padding``, ``dilation``,
+        ``output_size``.
         """
         return self._typed(tables.DRAWN_AGAIN & ~tables.FURTHER)
 
     @cached_property
     def further_rows(self) -> pd.DataFrame:
-        """Return the rows of cases beside the plan, as `rows`: of diagnosis, the search and further seeds."""
+        """Rows of cases beside the plan, as `rows`: of diagnosis, the search and further seeds."""
         return self._typed(~tables.DRAWN_AGAIN | tables.FURTHER)
 
     def _typed(self, where: pc.Expression) -> pd.DataFrame:
@@ -67,39 +68,39 @@ class LoadedRun:
 
     @cached_property
     def columns(self) -> pd.DataFrame:
-        """Explain the columns of `rows`. Index: column; columns: kind (its Arrow type), unit, meaning."""
+        """Description of the columns of `rows`. Index: column; columns: kind (its Arrow type), unit, meaning."""
         lines = [(column.name, str(column.kind), column.unit, column.meaning) for column in COLUMNS]
         return pd.DataFrame(lines, columns=["column", "kind", "unit", "meaning"]).set_index("column")
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """Count for each group the cases judged, and how they ended.
+        """Numbers of cases per group and ending.
 
-        Index: backend, operator, dtype, index_dtype, aspect. Columns: judged, conforms, violates (crashes and time-outs
-        included), crashed (those alone), waived, refused (as documented), undocumented (refusals that no document
+        Index: backend, operator, dtype, index_dtype, aspect. Columns: judged, conforms, violates (including crashes and
+        timeouts), crashed (only those), waived, refused (as documented), undocumented (refusals that no document
         allows), skipped (all else that was not judged), and of those suite_errors and adapter_errors.
         """
         return self._digest.supported_counts.copy()
 
     @cached_property
     def missing(self) -> pd.DataFrame:
-        """Return what had to be judged and was not.
+        """Mandatory cases that were not judged.
 
-        One line for each group, with the columns that identify it (backend, operator, dtype, ..., clause), planned and
-        judged cases, missing ones, and because, the most frequent reason.
+        One line per group, with the columns that identify it (backend, operator, dtype, ..., clause), planned, judged
+        and missing cases, and because, the most frequent reason.
         """
         return self._digest.gaps.copy()
 
     @cached_property
     def failures(self) -> pd.DataFrame:
-        """Return one failed row of each kind; cases counts its kind, violated names the checks."""
+        """One failed row of each kind; cases is the size of its kind, violated the names of the checks."""
         return self._digest.failures.copy()
 
     @cached_property
     def precision(self) -> pd.DataFrame:
-        """Return the precision of conforming rows. Index: backend, operator, dtype, model.
+        """Precision of conforming rows. Index: backend, operator, dtype, model.
 
-        Columns: those of `rows` that combine (sums, maxima or minima), and the quantities that pages show
+        Columns: those of `rows` that combine (sums, maxima or minima), and the quantities of pages
         (`poolproof.reports.figures.quantities`): exact_share and single_valued_share in percent, largest_error in ulp
         of max(P, N), bias_ulp in ulp of S, margin_min.
         """

@@ -1,7 +1,7 @@
-"""Progress of a run and an estimate of the time left, from the tests that its workers have finished.
+"""Progress of a run and an estimate of the time left, from the finished tests of its workers.
 
-A case of one aspect may cost a hundred of another, and aspects come one after the other. What is left is estimated by
-what a case of each aspect has cost in this run; aspects that have not begun, by their usual cost beside those.
+A case of one aspect may cost a hundred of another, and aspects follow one another. The estimate uses the cost of each
+aspect's cases in this run; for aspects that have not begun, their usual cost in relation to those.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from poolproof.reports.rows.checks import SEARCH
 from poolproof.reports.rows.costs import usual_cost
 from poolproof.reports.rows.text import duration, visible
 
-SECONDS, MOST_SECONDS = 10.0, 600.0
-"""Seconds until the first line; each further one takes as long as all before it, up to ten minutes."""
+SECONDS = 10.0
+"""Seconds until the first line; the pause before each further line is the time of all before it."""
+
+MOST_SECONDS = 600.0
+"""Longest pause between two lines."""
 
 _ENOUGH = 0.05
-"""Share of a run's cost that has to be spent before an estimate means something."""
+"""Least share of a run's cost before an estimate means something."""
 
 
 class Progress:
-    """Counts the ``planned`` cases of each aspect that are done, and estimates the time of the others.
+    """Counts the judged ones of the ``planned`` cases of each aspect, and estimates the time of the others.
 
-    ``clock`` gives seconds; at its time ``until`` a run ends in any case.
+    ``clock`` returns seconds; at its time ``until`` the run ends in any case.
     """
 
     def __init__(
@@ -47,9 +50,9 @@ class Progress:
         self._timed: Counter[str] = Counter()
 
     def add(self, cases: Mapping[str, int], failed: int, seconds: float, worker: str) -> None:
-        """Count a test that has ended: ``cases`` of each aspect, which took a worker so many seconds.
+        """Count a finished test: ``cases`` of each aspect, which took a worker ``seconds``.
 
-        The first test of a worker loads the backend, too, so its time is not used.
+        The first test of a worker also loads the backend, so its time is not used.
         """
         if self._judging_since is None:
             self._judging_since = self._clock() - seconds
@@ -63,7 +66,7 @@ class Progress:
         self._workers.add(worker)
 
     def line(self) -> str | None:
-        """Return a line about the progress when it is time for one."""
+        """Return a line about the progress if it is due."""
         now = self._clock()
         pause = min(max(SECONDS, self._last_line - self._began), MOST_SECONDS)
         if now - self._last_line < pause or self._judging_since is None:
@@ -72,7 +75,7 @@ class Progress:
         text = f"{self.done:,} of {self._planned.total():,} cases, {self.failed:,} failed"
         rate = self.done / max(now - self._judging_since, 1e-3)
         left = self.seconds_left()
-        # at the end of a budget the cases that were begun are judged, and the report is made: nobody knows how long
+        # at the end of a budget, begun cases and the report take an unknown time
         return f"{text}, {rate:,.0f} a second" + (f", about {duration(left)} left" if left else "")
 
     def seconds_left(self) -> float | None:
@@ -97,16 +100,16 @@ class Progress:
 
 
 class Waiting:
-    """A thread that names the cases that calls do not return from, while they do not.
+    """A thread that prints the cases that calls do not return from.
 
-    The file of a case in flight (``in-flight-NAME.json`` in ``folder``) is written as the case begins. After `SECONDS`,
-    and each time twice as many, a line about it is written to a copy of the descriptor ``stdout``, which pytest does
-    not capture.
+    A file of the case in flight (``in-flight-NAME.json`` in ``folder``) is written when the case begins. After
+    `SECONDS`, and then after twice the time, a line about it is printed. It goes to a copy of the descriptor
+    ``stdout``, which pytest does not capture.
     """
 
     def __init__(self, folder: Path, stdout: int) -> None:
         self._folder, self._stdout = folder, os.dup(stdout)
-        self._told: dict[Path, tuple[float, float]] = {}
+        self._reported: dict[Path, tuple[float, float]] = {}
         self._is_over = Event()
         self._thread = Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -125,14 +128,14 @@ class Waiting:
         for path in self._folder.glob("in-flight-*.json"):
             with suppress(OSError, ValueError):
                 began = path.stat().st_mtime
-                before, pause = self._told.get(path, (0.0, SECONDS))
+                before, pause = self._reported.get(path, (0.0, SECONDS))
                 pause = pause if before == began else SECONDS
                 if now - began >= pause:
-                    self._told[path] = began, 2 * pause
+                    self._reported[path] = began, 2 * pause
                     yield f"{duration(now - began)} without an end: {visible(_case_in(path))}"
 
 
 def _case_in(path: Path) -> str:
-    """Name the case of a file in flight: backend, aspect and the line that replays it."""
-    said = json.loads(path.read_bytes())
-    return f"{said['backend']}, aspect {said['aspect']}, case {json.dumps(said['case'], separators=(',', ':'))}"
+    """Return the case of a file in flight as text: backend, aspect and the case's line."""
+    record = json.loads(path.read_bytes())
+    return f"{record['backend']}, aspect {record['aspect']}, case {json.dumps(record['case'], separators=(',', ':'))}"

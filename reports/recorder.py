@@ -1,9 +1,8 @@
 """The folder, the rows and the end of a run, for the plugin of pytest that judges.
 
-Every process of a run (each xdist worker, or the only one) has a `Recorder`. The process that controls the run also has
-its `RunFolder`, and the `Ending` that publishes it.
-
-What reports on a finished run is imported at its end: workers never need it.
+Every process of a run (each xdist worker, or the only one) has a `Recorder`. The controlling process also has its
+`RunFolder`, and the `Ending` that publishes it. The modules of finished runs are imported at the end: workers never
+need them.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from poolproof.reports.figures.digest import Digest
 
 FAILURES = "failures.txt"
-"""Name of the file in a run's folder that has what pytest says of its failing blocks."""
+"""File in a run's folder with pytest's text on failing blocks."""
 
 RUN_ARGUMENTS = ("-p", "poolproof.suites.plugin", "--pyargs", "poolproof.suites")
 """Arguments of pytest that ``poolproof run`` stands for."""
@@ -51,7 +50,7 @@ class CannotOpen(BadInput):
 
 
 def finished_work(folder: Path) -> Done:
-    """Read from the rows in a folder what is done; nothing in a new one."""
+    """Return the finished work by the rows in a folder; empty for a new one."""
     if not (folder / "rows").is_dir():
         return Done()
     from poolproof.reports.figures import tables
@@ -79,8 +78,8 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     before = store.read_run(folder)
     as_begun = f"begin in another --report folder, or go on as it was begun: {resuming_line(before['arguments'])}"
     for name in ("suite", "selection", "backends"):
-        if found := first_difference(name, before.get(name), record.get(name)):
-            path, was, now = found
+        if difference := first_difference(name, before.get(name), record.get(name)):
+            path, was, now = difference
             raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {as_begun}")
     was, given = ({waiver["id"]: waiver for waiver in one["waivers"]} for one in (before, record))
     if (name := first_key(was, given)) is not None:
@@ -90,23 +89,24 @@ def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def resuming_line(arguments: Sequence[str]) -> str:
-    """Return the command that goes on with a run, from the ``arguments`` of pytest that began it."""
+    """Return the command that resumes a run, from the ``arguments`` of pytest that began it."""
     begun, by_name = [argument for argument in arguments if argument != "--resume"], len(RUN_ARGUMENTS)
     shown = ["poolproof", "run", *begun[by_name:]] if begun[:by_name] == [*RUN_ARGUMENTS] else ["pytest", *begun]
     return shlex.join([*shown, "--resume"])
 
 
 class RunFolder:
-    """The folder of a run, which this process has to itself until it ends, with the ``record`` in its ``run.json``.
+    """The locked folder of a run, with the ``record`` of its ``run.json``.
 
-    `CannotOpen` if another session writes to it, if a named folder is in use, or if there is nothing to resume.
+    `CannotOpen` is raised if another session writes to it, if a named folder is in use, or if there is nothing to
+    resume.
     """
 
     def __init__(self, given: Path | None, resumes: bool) -> None:
         self.path = folder = given or store.DEFAULT_FOLDER
         self.record: dict[str, Any] = {}
         self.planned: Counter[str] = Counter()
-        """Cases of each aspect that the run has to judge, before tests are selected."""
+        """Cases of each aspect that the run must judge, before tests are selected."""
         left = list(folder.iterdir()) if resumes and folder.is_dir() else []
         self.begins_anew = resumes and folder.is_dir() and all(path.suffix == ".tmp" for path in left)
         """Whether there is nothing to resume, because a session died before it had written ``run.json``."""
@@ -136,14 +136,14 @@ class RunFolder:
             store.read_run(self.path)  # only runs are ever deleted
         except store.NotARun as error:
             raise CannotOpen(f"{self.path} is not empty and {error}: name another --report folder") from error
-        for path in self.path.iterdir():  # the folder itself carries the lock
+        for path in self.path.iterdir():  # the folder itself has the lock
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
 
     def spent(self) -> tuple[float, float]:
-        """Return the seconds of all budgets that earlier sessions of the run had, and those that they took."""
+        """Return the seconds of all budgets of earlier sessions of the run, and those that they used."""
         try:
             before = store.read_run(self.path).get("budget", {})
         except store.NotARun:
@@ -153,7 +153,7 @@ class RunFolder:
     def begin(self, record: Mapping[str, Any], waivers: Waivers, is_strict: bool) -> None:
         """Write ``run.json``; a resumed run keeps its id and its start.
 
-        ``record`` says what is run on what: plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
+        ``record`` has plan, seed, arguments, backends and mandatory (`coverage.MandatoryGroup`).
         """
         record = {**record, "suite": suite_identity(), "waivers": [*map(to_record, waivers.all)]}
         identity = {"id": uuid4().hex, "started": time.time()}
@@ -176,19 +176,19 @@ class RunFolder:
         self.update(mandatory=list(mandatory), narrowed=counts | {"tests": list(tests)})
 
     def spend(self, seconds: float, is_used_up: bool) -> None:
-        """Record how many seconds of the budget the session used, and whether they are all that there were."""
+        """Record the seconds of the budget that the session used, and whether it is used up."""
         budget = self.record["budget"]
         budget |= {"took": budget["took"] + seconds, "until": time.time() if is_used_up else None}
 
     def tidy(self) -> None:
-        """Make parts of the journals of processes that are gone, and remove the evidence of what has no row."""
+        """Turn the journals of dead processes into parts, and remove evidence without a row."""
         store.compact_leftovers(self.path)
         for path in unclaimed(self.path):
             path.unlink()
 
 
 def cases_of(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Count the cases of mandatory groups, by aspect."""
+    """Return the number of cases of mandatory groups, by aspect."""
     planned = Counter[str]()
     for group in mandatory:
         planned[group["aspect"]] += group["planned"]
@@ -198,8 +198,8 @@ def cases_of(mandatory: Sequence[Mapping[str, Any]]) -> Counter[str]:
 class Recorder:
     """The ``rows`` of one process of a run, and the ``fault`` that ends its session, in one sentence.
 
-    A fault is nobody's verdict: a full disk, an adapter that does nothing but raise, a hook of another plugin. The
-    first one counts: ``stop`` is called with it. Rows that were recorded before it stand.
+    A fault is nobody's verdict: a full disk, an adapter that only raises, a hook of another plugin. The first one
+    counts: ``stop`` is called with it. Earlier rows stay recorded.
     """
 
     def __init__(self, folder: Path, worker: str, stop: Callable[[str], object]) -> None:
@@ -213,7 +213,7 @@ class Recorder:
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note an exception inside, and go on behind."""
+        """Note an exception inside, and continue after it."""
         try:
             yield
         except pytest.exit.Exception:
@@ -231,8 +231,8 @@ def sentence(error: Exception) -> str:
     ours = [frame for frame in frames if any(map(Path(frame.filename).is_relative_to, _ROOMS))]
     is_own = bool(ours) and (ours[-1] is frames[-1] or Path(ours[-1].filename) != _PLUGIN)
     last = ours[-1] if is_own else frames[-1]
-    said = " ".join(traceback.format_exception_only(error)[-1].split())
-    where = f"{said} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+    text = " ".join(traceback.format_exception_only(error)[-1].split())
+    where = f"{text} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
     if is_own:
         return f"poolproof itself failed at the end of the session: {where}; rows are kept, for --resume to go on with"
     return f"a plugin failed at the end of the session: {where}; leave it out by -p no:NAME, and go on with --resume"
@@ -244,7 +244,7 @@ _PLUGIN = Path(__file__).parents[1] / "suites" / "plugin.py"
 
 
 def try_imports() -> None:
-    """Raise `CannotOpen` where what the end of a run needs cannot be imported: it would lose what was judged."""
+    """Raise `CannotOpen` if modules for the end of a run cannot be imported: it would lose its results."""
     try:
         for name in ("figures.digest", "pages.publishing", "terminal.run", "ci.services"):
             import_module(f"poolproof.reports.{name}")
@@ -253,7 +253,7 @@ def try_imports() -> None:
 
 
 class Ending:
-    """The end of a run in the process that controls it: publish it, then its exit status, then its conclusion."""
+    """The end of a run in the controlling process: publish it, then its exit status, then its conclusion."""
 
     def __init__(self, folder: RunFolder, recorder: Recorder) -> None:
         self._folder, self._recorder = folder, recorder
@@ -262,7 +262,7 @@ class Ending:
         self._annotations: list[str] = []
 
     def publish(self, service: str, is_interrupted: bool) -> None:
-        """Close the run, write its pages and tell the CI service; what cannot be done is a fault."""
+        """Close the run, write its pages and tell the CI service; each failure is a fault."""
         from poolproof.reports.ci.services import annotate
         from poolproof.reports.figures.digest import read_digest
         from poolproof.reports.pages.publishing import publish
@@ -284,9 +284,9 @@ class Ending:
     def status(self, pytest_status: int) -> int:
         """Return the exit status of the session.
 
-        The rows decide. Where they have nothing against the implementation, pytest's status still counts, for other
-        tests may run in the same session; finding nothing to do, all having been done before, does not. A fault
-        outweighs all: something is not on record, or not published.
+        The rows decide. If they have nothing against the implementation, pytest's status still counts, because other
+        tests may run in the same session. An exception is the status for no tests: everything was done before. A fault
+        outweighs all: something is not recorded, or not published.
         """
         if self._digest is None or self._recorder.fault or pytest_status == pytest.ExitCode.INTERNAL_ERROR:
             return Overall.COULD_NOT_RUN
@@ -295,7 +295,7 @@ class Ending:
         return overall if overall or done_before else pytest_status
 
     def show(self, reporter: Any, status: int, is_verbose: bool) -> None:
-        """Print what the run says behind all that others print: its conclusion is the last line.
+        """Print the run's conclusion after all other output; it is the last line.
 
         Without a ``reporter``, pytest's own, or with --no-summary, only a fault is printed.
         """

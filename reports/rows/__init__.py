@@ -1,1 +1,1 @@
-"""Rows and what lies beside them on disk: all that suites write and reports read."""
+"""Rows and the files beside them on disk: everything that suites write and reports read."""

@@ -18,9 +18,9 @@ SCHEMA = pa.schema([pa.field(column.name, _type(column)) for column in COLUMNS],
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:
-    """Make an Arrow table of the full schema.
+    """Return rows as an Arrow table of the full schema.
 
-    ValueError for a column that the schema does not have, TypeError for what is no row.
+    ValueError is raised for an unknown column, TypeError for a row that is not a JSON object.
     """
     rows, known = list(rows), frozenset(SCHEMA.names)
     for row in rows:

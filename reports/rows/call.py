@@ -1,11 +1,11 @@
-"""Make the call of a failing case without poolproof, and judge what comes: python call.py EVIDENCE.npz
+"""Make the call of a failing case without poolproof, and judge the result: python call.py EVIDENCE.npz
 
-With torch, or through aclnn by ctypes; besides numpy and `rejudge`, which lies beside it, it needs nothing. The file
-says which, and holds all of the call: arguments in their order, and the memory of every tensor, 0xFF bytes where no
-input is. With ``--plain`` these are zeros, and no guard bands lie around tensors. ``--torch DEVICE`` or ``--library
-PATH`` (repeatable, in the order in which to load) make the same call elsewhere. Exits with 1 where the result deviates,
-a tensor came back with other strides, memory beside it was written, or the call was refused. A result is read through
-the tensor that the call was given, as its caller reads it.
+It calls torch, or aclnn by ctypes. It needs only numpy, and `rejudge`, which lies beside it. The file names the
+library, the arguments in order, and the memory of every tensor: 0xFF bytes where there is no input. With ``--plain``
+these bytes are zeros, and tensors have no guard bands. ``--torch DEVICE`` or ``--library PATH`` (repeatable, in the
+order of loading) make the same call elsewhere. It exits with 1 if the result deviates, a tensor came back with other
+strides, memory beside it was written, or the call was refused. The result is read through the tensor that the call got,
+as its caller reads it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ import numpy as np
 from rejudge import read, report
 
 USUAL = ("libascendcl.so", "libnnopbase.so", "libopapi_math.so", "libopapi_nn.so")
-"""Libraries of an installation whose set_env.sh was sourced."""
+"""Libraries of an installation, after its set_env.sh was sourced."""
 
 EAGER = ("torch-cpu", "torch-cuda", "torch-npu")
-"""Backends that make their calls as `call_torch` does, as those of other devices do, ``torch:DEVICE``."""
+"""Backends with the calls of `call_torch`; those of other devices are ``torch:DEVICE``."""
 
-UNTOUCHED, GUARD = 0xFF, 512
-"""What memory holds before the call, and how many bytes of it lie before and behind each storage."""
+UNTOUCHED = 0xFF
+"""Byte in memory before the call."""
+
+GUARD = 512
+"""Bytes before and behind each storage."""
 
 LOSES_INDICES = "max_pool3d_with_indices_backward"
-"""Of torch_npu 2.13: the overload that writes into grad_input passes no indices on to aclnn."""
+"""An operator of torch_npu 2.13: its overload that writes into grad_input does not pass the indices to aclnn."""
 
 DETERMINISTIC = 0
 TO_DEVICE, TO_HOST = 1, 2
@@ -45,7 +48,7 @@ Memory = dict[str, np.ndarray]
 Strides = dict[str, list[int]]
 """Output -> the strides, in elements, of the tensor through which its caller reads it after the call.
 
-An output without strides keeps those it was given.
+An output that is not here keeps the strides it was given.
 """
 
 
@@ -58,8 +61,8 @@ class RefusedError(Exception):
 
 
 def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray], guard: int, fill: int) -> Memory:
-    """Return every storage as the call gets it."""
-    sizes = {name: tensor["bytes"] + 2 * guard or 16 for name, tensor in tensors.items()}  # of 0 torch makes no view
+    """Return every storage before the call."""
+    sizes = {name: tensor["bytes"] + 2 * guard or 16 for name, tensor in tensors.items()}  # torch cannot view none
     memory = {name: np.full(size, fill, np.uint8) for name, size in sizes.items()}
     for name, content in memory.items():
         if (given := arrays.get(f"memory_{name}")) is not None:
@@ -68,12 +71,12 @@ def memory_before(tensors: Mapping[str, Any], arrays: Mapping[str, np.ndarray], 
 
 
 def guard_of(tensor: Mapping[str, Any], memory: np.ndarray) -> int:
-    """Return how many bytes lie before a storage, and behind it."""
+    """Return the bytes of the guard before a storage, and behind it."""
     return (len(memory) - int(tensor["bytes"])) // 2
 
 
 def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
-    """View a storage as its tensor; bfloat16 as the upper halves of float32."""
+    """Return a storage as its tensor; bfloat16 as the upper halves of float32."""
     dtype = np.dtype({"bfloat16": "uint16"}.get(tensor["dtype"], tensor["dtype"]))
     strides = [stride * dtype.itemsize for stride in tensor["strides"]]
     return np.ndarray(
@@ -82,7 +85,7 @@ def elements(tensor: Mapping[str, Any], memory: np.ndarray) -> np.ndarray:
 
 
 def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Return the elements as float64, of ``shape``: a tensor of int8 holds int32 in the first of its bytes."""
+    """Return the elements as float64, in ``shape``; an int8 tensor has int32 in its first bytes."""
     view = elements(tensor, memory)
     if tensor["dtype"] == "int8":
         view = np.ascontiguousarray(view).ravel()[: 4 * int(np.prod(shape))].view(np.int32)
@@ -92,7 +95,7 @@ def values(tensor: Mapping[str, Any], memory: np.ndarray, shape: Sequence[int]) 
 
 
 def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
-    """Name the outputs that came back with other strides, along axes of more than one element."""
+    """Yield the outputs that came back with other strides, along axes of more than one element."""
     for name, left in strides.items():
         tensor = call["tensors"][name]
         axes = zip(tensor["shape"], left, tensor["strides"], strict=True)
@@ -101,7 +104,7 @@ def changes(call: Mapping[str, Any], strides: Strides) -> Iterator[str]:
 
 
 def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory) -> Iterator[str]:
-    """Name where bytes changed that the call may not write: inputs, and what lies around them and outputs' elements."""
+    """Yield where the call changed bytes that it may not write: inputs, and memory outside of outputs' elements."""
     for name, tensor in call["tensors"].items():
         changed, guard = before[name] != after[name], guard_of(tensor, before[name])
         end = len(changed) - guard
@@ -110,7 +113,7 @@ def out_of_bounds_writes(call: Mapping[str, Any], before: Memory, after: Memory)
             belongs = np.zeros(len(changed) // size, bool)
             first = guard // size + tensor["offset"]
             np.ndarray(tensor["shape"], bool, belongs.data, first, tensor["strides"])[...] = True
-            if tensor["dtype"] == "int8":  # a mask has bytes of no published meaning
+            if tensor["dtype"] == "int8":  # the bytes of a mask have no published meaning
                 belongs[guard:end] = True
             changed &= ~np.repeat(belongs, size)
         if changed.any():
@@ -160,7 +163,7 @@ def call_torch(call: Mapping[str, Any], memory: Memory, device: str) -> tuple[Me
 
 
 class LoadedLibraries:
-    """Functions of libraries, which are loaded in their order; all arguments are ctypes objects."""
+    """Functions of libraries, which are loaded in order; all arguments are ctypes objects."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         try:
@@ -176,7 +179,7 @@ class LoadedLibraries:
         raise CannotCallError(f"no library has {name}")
 
     def call(self, name: str, *arguments: object) -> None:
-        """Call a function that returns a status, of which any but 0 is an error."""
+        """Call a function that returns a status; any but 0 is an error."""
         status = self.find(name)(*arguments)
         if status:
             recent = self.find("aclGetRecentErrMsg")
@@ -191,7 +194,7 @@ class LoadedLibraries:
         return c_void_p(function(*arguments))
 
     def upload(self, content: np.ndarray) -> c_void_p:
-        """Copy ``content`` to device memory; allocate none for no bytes."""
+        """Copy ``content`` to device memory; allocate none if it is empty."""
         address, size = c_void_p(), c_size_t(content.nbytes)
         if content.nbytes:
             self.call("aclrtMalloc", byref(address), size, c_int(0))
@@ -225,7 +228,7 @@ def _int64s(numbers: Sequence[int]) -> ctypes.Array[c_int64]:
 
 
 def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str], fill: int) -> tuple[Memory, Strides]:
-    """Make the call through aclnn, in two phases; the workspace holds the byte ``fill``."""
+    """Make the call through aclnn, in two phases; the workspace is filled with the byte ``fill``."""
     libraries, given = LoadedLibraries(paths), call["aclnn"]
     libraries.call("aclInit", None)
     libraries.call("aclrtSetDevice", c_int32(0))
@@ -250,7 +253,7 @@ def call_aclnn(call: Mapping[str, Any], memory: Memory, paths: Sequence[str], fi
 
 
 def route(backend: str, device: str, paths: Sequence[str], fill: int) -> Callable[..., tuple[Memory, Strides]]:
-    """Choose how to make the call: as the arguments say, else as the backend did that left the evidence."""
+    """Return the function that makes the call: as the arguments say, else as the backend of the evidence did."""
     if not device and not paths and (backend in EAGER or backend.startswith("torch:")):
         device = backend[len("torch-") :]
     if device:
@@ -290,10 +293,10 @@ def main() -> int:
     as_left = {**tensor, "strides": strides.get(name, tensor["strides"])}
     arrays["got"] = values(as_left, after[name], arrays["got"].shape)
     is_wrong = report(arrays, meta)
-    found = [*changes(call, strides), *out_of_bounds_writes(call, before, after)]
-    for text in found:
+    problems = [*changes(call, strides), *out_of_bounds_writes(call, before, after)]
+    for text in problems:
         print(text)
-    return int(is_wrong or bool(found))
+    return int(is_wrong or bool(problems))
 
 
 if __name__ == "__main__":

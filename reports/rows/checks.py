@@ -1,39 +1,38 @@
-"""Names of all that a row can say was violated, for whoever writes them about rows: waivers, above all.
+"""Names of the checks in rows, for code that names them, such as waivers.
 
-What a check claims and how it is held, the suites say; they import only if they have these checks of values and no
-others.
+The suites define the claims and tests of the checks; on import they compare these names with their checks.
 """
 
 from __future__ import annotations
 
 REFUSAL, SURVIVAL = "refusal", "survival"
-"""Claims that no check holds: a legal call is run, an illegal one is not; the process outlives its call."""
+"""Claims without a check: a legal call runs, an illegal one does not; the process survives its call."""
 
 NEIGHBOURS = "neighbours"
-"""Aspect of auxiliary calls, which nobody planned: they were judged because another's failure may be due to them."""
+"""Aspect of unplanned auxiliary calls, which were judged because they may explain another call's failure."""
 
 DIAGNOSIS = "diagnosis"
-"""Aspect of further cases, which nobody planned: at the end of a run they narrow down what is wrong with it."""
+"""Aspect of further cases, which narrow down failures at the end of a run."""
 
 SEARCH = "search"
 """Aspect of the cases that Hypothesis searched beyond the plan."""
 
 BESIDE_PLAN = (DIAGNOSIS, SEARCH)
-"""Aspects of cases that no plan draws; after the same word their `block` names the aspect that they are held to."""
+"""Aspects of cases outside of the plan; after the same word their `block` names the aspect of their claims."""
 
 FURTHER_SEED = r"\+(-?[0-9]{1,18})$"
-"""End of the name of a block of a further seed, as a regular expression: no plan counts its cases."""
+"""End of the name of a further seed's block, as a regular expression: no plan counts its cases."""
 
 MEMORY_UNTOUCHED, SANITIZER = "memory_untouched", "sanitizer"
 
 
 def block_beside_plan(aspect: str, claims: str) -> str:
-    """Name the block of cases that no plan draws, which are held to the claims of another aspect."""
+    """Return the block of cases outside of the plan, with the claims of another aspect."""
     return f"{aspect}-{claims}"
 
 
 def held_to(aspect: str, block: str) -> str:
-    """Return the aspect whose claims a row's case is held to."""
+    """Return the aspect whose claims judge a row's case."""
     return block.removeprefix(f"{aspect}-") if aspect in BESIDE_PLAN else aspect
 
 
@@ -43,9 +42,9 @@ CHECK_ORDER = (
     *("index_dtype_invariance", "scale_equivariance", "maximum", "index_rule", "index_points", "empty_window"),
     *("process_untouched", SANITIZER),
 )
-"""The checks of values, in the order in which they judge and rows name them.
+"""The checks of values, in the order of judging and of rows.
 
-A write outside of tensors comes before what may come of it.
+A write outside of tensors comes before its consequences.
 """
 
 OTHER_CLAIMS = {
@@ -58,10 +57,10 @@ OTHER_CLAIMS = {
     "phase_values": "after a sequence of the two phases the outputs are those of plain calls",
     "phase_criterion": "in a sequence a call that comes behind others is right by the criterion",
 }
-"""Claims of the checks of the contract, and of what fails without a check."""
+"""Claims of the checks of the contract, and of failures without a check."""
 
 CHECK_IDS = frozenset((*CHECK_ORDER, *OTHER_CLAIMS))
-"""Ids of the checks of values and of the contract, and of what is violated without a check."""
+"""Ids of the checks of values and of the contract, and of failures without a check."""
 
 GRAVE = frozenset({SURVIVAL, MEMORY_UNTOUCHED})
-"""Checks of harm to the program around the call: a waiver has to name them."""
+"""Checks of harm to the program around the call: a waiver must name them."""

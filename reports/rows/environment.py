@@ -1,7 +1,7 @@
-"""Identity of the machine, of the suite and of the libraries that a run judged: what tells two runs apart.
+"""Identity of the machine, of poolproof and of the judged libraries, which distinguish runs.
 
-The environment of a backend holds the SHA-256 of each shared library and the version of each wheel. Where the files lie
-is no part of what they are.
+The environment of a backend has the SHA-256 of each shared library and the version of each wheel. Their paths do not
+count.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def _version(package: str) -> str:
 
 @cache
 def suite_content_hash() -> str:
-    """Hash name and content of every file of the installed suite, results of building apart, by SHA-256.
+    """Return the SHA-256 of the names and contents of all files of the installed poolproof, without build results.
 
-    Two installations with the same hash judge alike, whatever their version says.
+    Installations with the same hash judge alike, whatever their version.
     """
     content = hashlib.sha256()
     for room in ("references", "backends", "suites", "reports", "score"):
@@ -59,7 +59,7 @@ def host_environment() -> dict[str, str]:
 
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name, or on aarch64, where the system knows none, the numbers of its maker and model."""
+    """Return the processor's name, or the numbers of its maker and model if there is none, as on aarch64."""
     named: dict[str, str] = {}
     with suppress(OSError):
         named = dict(re.findall(r"^(\S.*?)\s*: (.+)$", cpuinfo.read_text(encoding="utf-8"), re.M))
@@ -68,12 +68,12 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def library_of(environment: Mapping[str, str]) -> str:
-    """Return twelve hexadecimal digits that differ where a library differs; empty where the backend loaded none.
+    """Return twelve hexadecimal digits that identify the libraries of a backend; empty if it loaded none.
 
-    Of a single library they are the first of its own SHA-256.
+    For a single library they begin its own SHA-256.
     """
     contents = sorted(set(library_contents(environment).values()))
-    # of a wheel only the version: what its RECORD holds beyond the libraries depends on how it was installed
+    # only a wheel's version: its RECORD also depends on how it was installed
     versions = [(name, text.partition(",")[0]) for name, text in environment.items() if name.startswith("wheel ")]
     together = "\n".join([*contents, *sorted(map(" ".join, versions))])
     if not together or (len(contents) == 1 and not versions):
@@ -82,7 +82,7 @@ def library_of(environment: Mapping[str, str]) -> str:
 
 
 def judged_text(backend: str, environment: Mapping[str, str], given: Iterable[str]) -> str:
-    """Name a backend with product, chip, library and what it was given."""
+    """Return a backend with product, chip, library, variables and options, as text."""
     library = library_of(environment)
     known = [
         environment.get("product"),
@@ -100,7 +100,7 @@ def library_text(backend: str, environment: Mapping[str, str]) -> str:
 
 
 def library_contents(environment: Mapping[str, str]) -> dict[str, str]:
-    """Map the entry of every library that a backend loaded to its SHA-256."""
+    """Return the SHA-256 of every library that a backend loaded, by its entry."""
     hashed = re.compile(r"sha256:([0-9a-f]{64})")
     libraries = ((name, hashed.match(text)) for name, text in environment.items() if name.startswith("library "))
     return {name: found[1] for name, found in libraries if found}

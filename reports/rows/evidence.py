@@ -1,29 +1,29 @@
-"""Evidence of a failing case: what came out, what was admissible, what went in. One npz file per case and backend.
+"""Evidence of a failing case: output, admissible values, input. One npz file per case and backend.
 
     array                        dtype    shape       meaning
     got                          float64  any         the output as the call left it
-    low, high                    float64  as got      finite outputs must lie in [low, high]; none may where low > high
-    flags                        uint8    as got      sum of: 1 inf, 2 -inf, 4 nan, 8 zero are admissible besides;
+    low, high                    float64  as got      finite outputs must lie in [low, high]; none may if low > high
+    flags                        uint8    as got      sum of: 1 inf, 2 -inf, 4 nan, 8 zero are also admissible;
                                                       16 finite outputs must be multiples of 2**lattice
     lattice     (optional)       int32    as got      see flags
     exact       (optional)       float64  as got      the exact result, before any rounding
     gradient    (optional)       float64  as indices  grad_output
-    indices     (optional)       int64    any         per window the flat cell of its plane that it points at
+    indices     (optional)       int64    any         flat cell of its plane that each window points at
     window_first, window_last    int32    (windows    first and last cell of each window of one plane along each
-                (optional)                of a plane, spatial axis, padding excluded; in the order of indices
+                (optional)                of a plane, spatial axis, without padding, in the order of indices
                                           rank)
-    memory_grad_output,          uint8    (bytes,)    the storage of each input of the call, as the call got it
+    memory_grad_output,          uint8    (bytes,)    the storage of each input before the call
     memory_self, memory_indices
                 (optional)
     written     (optional)       uint8    (bytes,)    the memory of an output with its guards: 1 its elements, 2 written
-                                                      outside of them, 0 as it was
+                                                      outside of them, 0 unchanged
     meta                         str      ()          JSON object, see `Meta`
 
 The last axes of ``got`` are the spatial ones; all axes before them count planes. A case of more than a million cells or
-windows leaves no evidence. ``memory_*``, and ``call`` of `Meta`, are left out where an input has more than `MAX_ARRAY`.
-The floating-point formats of all operators fit into float64, so nothing is lost. Two programs lie beside the files:
-`rejudge` says which elements of ``got`` are not admissible, `call` makes the call again. ``shrunk/`` holds, under the
-name of a failing case, the evidence of the smallest case that fails like it.
+windows leaves no evidence. If an input has more than `MAX_ARRAY` bytes, ``memory_*``, and ``call`` of `Meta`, are left
+out. float64 represents the formats of all operators exactly. Two programs lie beside the files: `rejudge` prints the
+inadmissible elements of ``got``, `call` makes the call again. ``shrunk/`` has, under the name of a failing case, the
+evidence of its smallest case.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from poolproof.reports.rows.store import having, read_rows, read_run
 from poolproof.reports.rows.verdicts import BadInput, Verdict
 
 MAX_ARRAY = 64 << 20
-"""Bytes of one array."""
+"""Most bytes of one array."""
 
 _DTYPES = (
     dict.fromkeys(("got", "low", "high"), "float64")
@@ -65,38 +65,29 @@ _DTYPES = (
 _EMULATED, _EMULATED_PRODUCT = "emulator-", "POOLPROOF_EMULATOR_PRODUCT"
 
 PROGRAMS = ("rejudge.py", "call.py")
-"""Files of this folder that lie beside evidence."""
+"""Files of this folder that are copied beside evidence."""
 
 
 class EvidenceError(BadInput):
-    """An evidence file that does not hold what it should; the text names the file and the array."""
+    """An evidence file with wrong content; the text names the file and the array."""
 
 
 class Meta(TypedDict, total=False):
-    """Description of the arrays by their writer; every entry may be left out.
+    """Description of the arrays by their writer; every entry is optional.
 
-    tensor
-        Name of the output that ``got`` is.
-    spatial_rank
-        How many of the last axes are spatial.
-    element
-        Coordinates of the worst element.
-    case
-        The case as a line of JSON, where its call is not there.
-    written
-        Name of the output that ``written`` is about.
-    limit
-        Magnitude to which a saturating cast may clamp; exempt from the lattice.
-    faults
-        The windows whose coded gradients went astray, as the column ``decoded_faults`` has them.
-    checks
-        Names of the checks that the case violates.
-    backend
-        Name of the backend that made the call.
-    call
-        The call: ``operator``, ``deterministic``, ``outputs`` (names), ``tensors`` (name -> dtype, shape, strides and
-        offset in elements, bytes of the storage), and how ``torch`` (None: it cannot) and ``aclnn`` are to make it:
-        function and ``arguments`` in their order, where a text is the name of a tensor.
+    Attributes:
+        tensor: Name of the output in ``got``.
+        spatial_rank: Number of the last axes that are spatial.
+        element: Coordinates of the worst element.
+        case: The case as a line of JSON, if ``call`` is left out.
+        written: Name of the output of the array ``written``.
+        limit: Magnitude to which a saturating cast may clamp; exempt from the lattice.
+        faults: The misrouted windows of coded gradients, as in the column ``decoded_faults``.
+        checks: Names of the violated checks.
+        backend: Name of the backend that made the call.
+        call: The call: ``operator``, ``deterministic``, ``outputs`` (names), ``tensors`` (name -> dtype, shape, strides
+            and offset in elements, bytes of the storage), and the calls of ``torch`` (None: it cannot) and ``aclnn``:
+            function and ``arguments`` in order, where a text is the name of a tensor.
     """
 
     tensor: str
@@ -112,9 +103,9 @@ class Meta(TypedDict, total=False):
 
 
 class MisroutedGradient(msgspec.Struct, frozen=True):
-    """A coded gradient that arrived in the cell ``cell``, and belongs into ``home`` (coordinates of grad_input).
+    """A coded gradient that arrived in ``cell`` and belongs to ``home`` (coordinates of grad_input).
 
-    It was "copied" where it arrived there as well.
+    It is "copied" if it arrived in both.
     """
 
     kind: Literal["misrouted", "copied"]
@@ -130,12 +121,12 @@ class Evidence:
     meta: Meta
 
     def held(self, element: object) -> tuple[int, ...] | None:
-        """Return the coordinates of an element of ``got``; None where it is none."""
+        """Return the coordinates of an element of ``got``; None if they are invalid."""
         try:
-            found = msgspec.convert(element, tuple[int, ...])
+            place = msgspec.convert(element, tuple[int, ...])
         except msgspec.ValidationError:
             return None
-        return found if _lies_in(found, self.arrays["got"].shape) else None
+        return place if _lies_in(place, self.arrays["got"].shape) else None
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
@@ -143,7 +134,7 @@ class Evidence:
 
     @property
     def rejected_per_plane(self) -> NDArray[np.int64]:
-        """Count the rejected elements of each plane; one number where the writer does not say what a plane is."""
+        """Number of the rejected elements of each plane; a single number if the writer does not define planes."""
         got = self.arrays["got"]
         rank = self.meta.get("spatial_rank", got.ndim)
         planes = math.prod(got.shape[: max(got.ndim - rank, 0)])
@@ -151,19 +142,19 @@ class Evidence:
 
     @property
     def misrouted(self) -> list[MisroutedGradient]:
-        """Return the gradients of which the writer knows from where to where they went."""
+        """The gradients with a known origin and destination."""
         faults, shape = self.meta.get("faults"), self.arrays["got"].shape
         read = []
         for fault in faults if isinstance(faults, list) else ():
-            with suppress(msgspec.ValidationError):  # a fault of another kind, or no record of one
-                found = msgspec.convert(fault, MisroutedGradient)
-                if _lies_in(found.cell, shape) and _lies_in(found.home, shape):
-                    read.append(found)
+            with suppress(msgspec.ValidationError):  # a fault of another kind, or not a record
+                gradient = msgspec.convert(fault, MisroutedGradient)
+                if _lies_in(gradient.cell, shape) and _lies_in(gradient.home, shape):
+                    read.append(gradient)
         return read
 
 
 def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -> None:
-    """Store the evidence of a case; `EvidenceError` when an array is not as it should be."""
+    """Write the evidence of a case; raise `EvidenceError` for an invalid array."""
     checked = {name: np.asarray(array, _DTYPES.get(name)) for name, array in arrays.items()}
     _check(checked, path)
     with replacing(path) as aside, aside.open("wb") as file:
@@ -171,12 +162,12 @@ def write_evidence(path: Path, arrays: Mapping[str, NDArray[Any]], meta: Meta) -
 
 
 def programs() -> dict[str, str]:
-    """Return name -> text of the programs that judge evidence again and make its call, with nothing but numpy."""
+    """Return name -> text of the programs that judge evidence and make its call, with numpy only."""
     return {name: Path(__file__).with_name(name).read_text(encoding="utf-8") for name in PROGRAMS}
 
 
 def write_programs(folder: Path) -> None:
-    """Put the programs beside the evidence of the run in ``folder``, unless they are there."""
+    """Copy the programs beside the evidence of a run, unless they are there."""
     for name, text in programs().items():
         path = folder / "evidence" / name
         if not path.exists():
@@ -185,7 +176,7 @@ def write_programs(folder: Path) -> None:
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Read a file; `EvidenceError` if it is damaged or holds something else."""
+    """Read a file; raise `EvidenceError` if it is damaged or something else."""
     try:
         _check_sizes(path)
         with np.load(path, allow_pickle=False) as stored:
@@ -198,7 +189,7 @@ def read_evidence(path: Path) -> Evidence:
 
 
 def _check_sizes(path: Path) -> None:
-    """Raise ValueError where an array says that it is larger than its file, or than evidence can be."""
+    """Raise ValueError if an array claims to be larger than its file, or than evidence may be."""
     with ZipFile(path) as archive:
         for member in archive.infolist():
             with archive.open(member) as file:
@@ -215,17 +206,17 @@ def case_name(case_id: str, backend: str) -> str:
 
 
 def evidence_path(folder: Path, case_id: str, backend: str) -> Path:
-    """Return where the evidence of a case lies in a run's folder, whether there is any or not."""
+    """Return the path of a case's evidence in a run's folder, whether it exists or not."""
     return folder / "evidence" / f"{case_name(case_id, backend)}.npz"
 
 
 def shrunk_path(folder: Path, case_id: str, backend: str) -> Path:
-    """Return where the evidence of the smallest case lies that fails like a case, whether there is any or not."""
+    """Return the path of the evidence of a case's smallest case, whether it exists or not."""
     return folder / "evidence" / "shrunk" / evidence_path(folder, case_id, backend).name
 
 
 def unclaimed(folder: Path) -> list[Path]:
-    """List the evidence of a run that no row is about: whoever left it died before its row was written."""
+    """Return the evidence without a row: its writer died before it wrote the row."""
     paths = [path for pattern in ("*.npz", "shrunk/*.npz") for path in sorted((folder / "evidence").glob(pattern))]
     if not paths:
         return []
@@ -240,7 +231,7 @@ def unclaimed(folder: Path) -> list[Path]:
 def program_lines(run: Path, case_id: str, backend: str) -> list[str]:
     """Return the commands, for a run's folder, that make the call of a case's evidence and judge it again.
 
-    The call is that of the smallest case that left evidence. Without evidence there are none.
+    The call is that of the smallest case with evidence; empty if there is none.
     """
     if not evidence_path(run, case_id, backend).exists():
         return []
@@ -255,26 +246,26 @@ def program_lines_of(run: Path, row: Row) -> list[str]:
     if not evidence.exists():
         return []
     smallest = shrunk if shrunk.exists() else evidence
-    said = read_run(run)["backends"].get(row["backend"], {}) if _has_libraries(row) else {}
-    loaded = [said.get(f"library {name}", "") for name in said.get("libraries", "").split(", ")]
+    environment = read_run(run)["backends"].get(row["backend"], {}) if _has_libraries(row) else {}
+    loaded = [environment.get(f"library {name}", "") for name in environment.get("libraries", "").split(", ")]
     libraries = [text.partition(", ")[2] for text in loaded if text]
     calls = call_lines("evidence/call.py", smallest.relative_to(run).as_posix(), row, libraries)
     return [*calls, f"python evidence/rejudge.py {evidence.relative_to(run).as_posix()}"]
 
 
 _IS_CALLED = re.compile(f"{_EMULATED}|torch:|(aclnn|torch-(cpu|cuda|npu))$")
-"""Backends whose calls `call.py` makes as they do."""
+"""Backends whose calls `call.py` can make."""
 
 _STACK = "gdb -q -batch -ex run -ex 'thread apply all bt 12' --args "
 _STACKS = {Verdict.CRASHED: _STACK, Verdict.TIMED_OUT: f"timeout --foreground -s INT 60 {_STACK}"}
-"""What stands before a call that ends its process, or never ends, to see where it is then."""
+"""Prefix of a call that ends its process, or never ends, to print where it is then."""
 
 
 def call_lines(program: str, evidence: str, row: Row, libraries: Iterable[object]) -> list[str]:
-    """Return the command that makes the call of evidence, and, of one that crashes or hangs, that which tells where.
+    """Return the command that makes the call of evidence, and one that prints the stacks of a crash or a hang.
 
-    On an emulator, and with libraries that an option named, it is made with these and all that they read. There is none
-    where neither torch nor aclnn makes it as the backend did.
+    For an emulator, or libraries that an option named, it names these with their variables. Empty if neither torch nor
+    aclnn makes the backend's call.
     """
     if not _IS_CALLED.match(row["backend"]):
         return []
@@ -292,7 +283,7 @@ def _has_libraries(row: Row) -> bool:
 
 
 def file_name(backend: str) -> str:
-    """Make a backend's name a part of a file name: ``module:attribute`` becomes ``module_attribute``."""
+    """Return a backend's name as part of a file name: ``module:attribute`` becomes ``module_attribute``."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", backend)
 
 

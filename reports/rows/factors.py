@@ -1,7 +1,7 @@
-"""Factors: what kernels branch on, each with its classes.
+"""Factors: properties that kernels branch on, each with its classes.
 
-A factor reads its class from the features of a row (`features`), which diagnosis reads, too; a call that lacks one of
-them has no class of it.
+A factor computes its class from the features of a row (`features`), as diagnosis does. A call without one of these
+features has no class.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ ClassOf = Callable[[Features], str | None]
 
 @dataclass(frozen=True)
 class Factor:
-    """One thing that kernels branch on; ``matters``: it chooses their path or cuts their tiles, and counts in triples.
+    """A property that kernels branch on.
 
-    ``class_of`` returns None, or raises KeyError, where a call has no such thing. ``words``: those by which a case says
-    a class, where it has a word for it.
+    Attributes:
+        class_of: Returns None, or raises KeyError, if a call has no class.
+        matters: It chooses a path or cuts tiles, and counts in triples.
+        words: The values of a case's field for each class, if a field decides.
     """
 
     name: str
@@ -41,7 +43,7 @@ def _flag(feature: str, *, matters: bool = False) -> Factor:
 
 
 def _sizes(feature: str, *begins: int, matters: bool = False) -> Factor:
-    """Cut a number into classes, each of which begins at one of ``begins``."""
+    """Create classes of a number, each of which begins at one of ``begins``."""
     named = [str(low) if high - low == 1 else f"{low:,} to {high - 1:,}" for low, high in pairwise(begins)]
     classes = (*named, f"{begins[-1]:,} and more")
 
@@ -53,7 +55,7 @@ def _sizes(feature: str, *begins: int, matters: bool = False) -> Factor:
 
 
 def _multiple(feature: str, *, matters: bool = False) -> Factor:
-    """Say of what a number is a multiple: of the lanes of a vector, of a half or of a quarter of them."""
+    """Create classes of multiples: of the lanes of a vector, of half, or of a quarter of them."""
     divisors = {f"of {divisor}": divisor for divisor in (32, 16, 8)}
 
     def class_of(features: Features) -> str | None:
@@ -66,7 +68,7 @@ def _multiple(feature: str, *, matters: bool = False) -> Factor:
 
 
 def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "") -> Factor:
-    """Group the words of a feature; a spelling with numbers counts by the word before them."""
+    """Group the words of a feature; a word with numbers in brackets counts without them."""
     grouped = {word: own for own, words in classes.items() for word in words}
 
     def class_of(features: Features) -> str | None:
@@ -77,8 +79,8 @@ def _words(name: str, classes: Mapping[str, Sequence[str]], feature: str = "") -
 
 
 def _relation(features: Features) -> str:
-    found = bool(features["stride < kernel"]), bool(features["stride > kernel"])
-    return {(False, False): "=", (True, False): ">", (False, True): "<", (True, True): "differs by axis"}[found]
+    sides = bool(features["stride < kernel"]), bool(features["stride > kernel"])
+    return {(False, False): "=", (True, False): ">", (False, True): "<", (True, True): "differs by axis"}[sides]
 
 
 def _dilation(features: Features) -> str:
@@ -228,8 +230,8 @@ FACTORS = (
     ),
     *LAYOUTS,
 )
-"""Thresholds are those of known kernels: 64 lanes, repeat counters of 8 bits, fewer than 256 windows or cells of a
-kernel, kernels of 128, 1,024 and 4,096 cells in forwards, strides of 32."""
+"""All factors. Thresholds are those of known kernels: 64 lanes, repeat counters of 8 bits, fewer than 256 windows.
+Others are kernels of 256 cells, in forwards of 128, 1,024 and 4,096, and strides of 32."""
 
 
 BY_NAME = {factor.name: factor for factor in FACTORS}
@@ -246,14 +248,14 @@ _NEEDING: Mapping[str, Mapping[str, Sequence[str]]] = {
     "indices": {"indices": ("anywhere", "meeting", "at edges")},
     "tag": {"tensors tagged NHWC": ("yes",)},
 }
-"""The classes that no call has of a backend without an ability, by factor."""
+"""Ability -> the classes, by factor, that no call has without it."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Calls of one operator: on a product or anywhere, with the tags that a backend takes and what it lacks.
+    """Calls of one operator: on a product or anywhere, with the tags of a backend and without its missing abilities.
 
-    ``abilities`` are the items of those of a backend, as a run records them: what they do not name, it has.
+    ``abilities`` are recorded (name, value); a backend has those that are not named.
     """
 
     operator: Operator

@@ -1,4 +1,4 @@
-"""Failed rows in words: what failed, which failures are of one kind, and the line that shows a failure again."""
+"""Failed rows as text: what failed, which failures are of one kind, and the replay line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poolproof.reports.rows.text import safe, without_commands
 from poolproof.reports.rows.verdicts import Verdict
 
 KIND = ("backend", "operator", "verdict", "violated")
-"""Columns of a kind of failure; ``violated`` is made by `violated_text`."""
+"""Columns of a kind of failure; `violated_text` makes ``violated``."""
 
 SHOWN = (
     *("backend", "case", "reason", "shrunk", "shrunk_reason", "asked_again", "failed_again", "given"),
@@ -26,7 +26,7 @@ def kind_of(row: Row) -> tuple[str, ...]:
 
 
 def evidence_kinds(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what the evidence of a failure counts towards: (backend, verdict, first violated check), and its kind."""
+    """Return the keys that count the evidence of a failure: (backend, verdict, first violated check), and its kind."""
     return (row["backend"], row["verdict"], *row["checks_violated"][:1]), kind_of(row)
 
 
@@ -35,26 +35,26 @@ def violated_text(checks: Iterable[str] | None) -> str:
 
 
 def what_failed(row: Row) -> str:
-    """Name the violated checks of a failed row, or its verdict where its call gave no answer to check."""
+    """Return the violated checks of a failed row, or its verdict if its call gave no answer to check."""
     return violated_text(row["checks_violated"]) if row["verdict"] == Verdict.VIOLATES else str(row["verdict"])
 
 
 def smallest_case(row: Row) -> str:
-    """Return the case that shows the failure of a row: the shrunk one where there is one."""
+    """Return the smallest case with the failure of a row: the shrunk one if there is one."""
     return str(row["shrunk"] if is_shrunk(row) else row["case"])
 
 
 GUESSED_RULE = re.compile(r"; declared \S+; all of it would be right as \S+(?=;|$)")
-"""Part of a finding that names the accumulation model, or forward rule, that would make a whole output right."""
+"""Part of a finding with the accumulation model, or forward rule, that would make a whole output right."""
 
 MAX_GUESSED = 1 << 16
-"""Cells of a case for which such a rule is sought."""
+"""Most cells of a case for such a guess."""
 
 
 def message(row: Row) -> str:
-    """Say what is wrong with the case that `replay_line` shows, and how often, where that is not always.
+    """Return what is wrong with the case of `replay_line`, and its failure rate unless it always fails.
 
-    Of a call that is about a clause or a scenario, quote that, unless the finding does.
+    A call about a clause or a scenario quotes it, unless the finding does.
     """
     parts = [(row.get("shrunk_reason") if is_shrunk(row) else None) or str(row["reason"])]
     clause, statement = row.get("clause"), row.get("statement")
@@ -67,7 +67,7 @@ def message(row: Row) -> str:
 
 
 def replay_line(row: Row) -> str:
-    """Return the shell command that judges the case again, with what the backend was given."""
+    """Return the shell command that judges the case again, with the backend's variables and options."""
     arguments = row.get("given")
     words = [] if arguments is None else list(arguments)
     options = [word for word in words if not _VARIABLE.fullmatch(word)]
@@ -76,17 +76,17 @@ def replay_line(row: Row) -> str:
 
 
 def assignments(given: Iterable[str]) -> list[str]:
-    """Spell the variables among what a backend was given as a shell assigns them."""
+    """Return the variables among a backend's words as shell assignments."""
     variables = (word.partition("=") for word in given if _VARIABLE.fullmatch(word))
     return [f"{name}={shlex.quote(value)}" for name, _, value in variables]
 
 
 _VARIABLE = re.compile(r"POOLPROOF_[A-Z_]+=.*", re.DOTALL)
-"""A word that is assigned in front of a command; no row can name another variable there."""
+"""A word to assign in front of a command; no row can name another variable there."""
 
 
 def failure_text(row: Row) -> str:
-    """Describe one failed row in a few lines: what, why, and the line that reruns it."""
+    """Return a failed row in a few lines: fault, cause, and replay line."""
     case = f"case {row['case_id']}{', made smaller' if is_shrunk(row) else ''}"
     subject = " ".join(filter(None, (row["backend"], row["operator"], row["dtype"])))
     title = f"{row['verdict']}: {what_failed(row)} ({subject}, {case})"
@@ -94,11 +94,11 @@ def failure_text(row: Row) -> str:
 
 
 _LINE = 120
-"""Characters of a message that is a line while a run lasts."""
+"""Most characters of a message in a line during a run."""
 
 
 Progress = tuple[dict[str, int], int, dict[str, str]]
-"""What a test judged: the cases of each aspect, the number of failures, and a line for the first of each kind."""
+"""Results of a test: the cases of each aspect, the number of failures, and a line for the first of each kind."""
 
 
 def progress_of(cases: Mapping[str, int], failures: Sequence[Row]) -> Progress:
@@ -110,12 +110,12 @@ def progress_of(cases: Mapping[str, int], failures: Sequence[Row]) -> Progress:
 
 
 def properties_of(failures: Iterable[Row]) -> list[tuple[str, object]]:
-    """Return properties for the report of a test, such as ``--junitxml``: failing cases, and how to rerun them."""
+    """Return properties for the report of a test, such as ``--junitxml``: failing cases, and their replay lines."""
     named = ((("case_id", row["case_id"]), ("reproducer", replay_line(row))) for row in failures)
     return [each for pair in named for each in pair]
 
 
 def is_shrunk(row: Row) -> bool:
-    """Return whether a smaller case was found; missing values of tables are no texts."""
+    """Tell whether a smaller case was found; missing values of tables are not texts."""
     shrunk = row.get("shrunk")
     return isinstance(shrunk, str) and bool(shrunk)

@@ -1,8 +1,8 @@
-"""Facts of a row's call: its windows, its layouts, and the features that a condition can be about.
+"""Facts of a row's call: its windows, its layouts, and the features for conditions.
 
-A line that is no case of values (a call of the contract, or damaged) has no geometry. A feature that a row does not
-have (the kernel of an adaptive call, the clause of a call of values) is missing there, and no condition about it holds.
-Of features that separate the same rows the one that is made first here is named.
+A line without a case of values (a call of the contract, or damaged) has no geometry. No condition holds about a feature
+that a row lacks, such as the kernel of an adaptive call, or the clause of a call of values. Of features that separate
+the same rows, conditions name the first one made here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ READ = (
     *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
     *("classes", "data", "clause", "route", "k_cells"),
 )
-"""Columns that features are made from; `dilated`, `padded` and others follow from the case."""
+"""Columns from which features are made; `dilated`, `padded` and others follow from the case."""
 
 _DETAIL = "route's "
 _RECIPE = " recipe"
@@ -40,7 +40,7 @@ _AXES = "DHW"
 
 _NUMBERS = ("{} with NaN", "{} with infinities", "{} with -0.0", "subnormal {}")
 INDEX_BITS = (7, 8, 11, 15, 16)
-"""Bits of the integers that int8, uint8 or bfloat16, float16, int16 and uint16 have all of."""
+"""Bits of integers that int8, uint8 or bfloat16, float16, int16 and uint16 represent exactly."""
 
 DATA: Mapping[str, tuple[str, ...]] = {
     "values": (*(word.format("values") for word in _NUMBERS), "equal values"),
@@ -55,14 +55,16 @@ DATA: Mapping[str, tuple[str, ...]] = {
 """Words of the column ``data``: of self, and by the operator's direction."""
 
 _TAGGED = "nhwc"
+# names of layouts with elements that share memory
 _SHARING = ("expanded", "overlapping", "nhwc_expanded")
+# with an offset of their own
 _OFFSET = ("contiguous_slice", "channels_last_slice", "narrowed_", "nhwc_narrowed_")
+# without gaps
 _DENSE = ("contiguous", "contiguous_slice", "odd_units", "nhwc_transposed")
-"""Names of layouts whose elements share memory, that have an offset of their own, that have no gap."""
 _PACKED = ("packed", "packed, offset")
 _GAPPED = re.compile(r"(?:stepped|narrowed)_(?P<axis>[ncdhw])\d?|sliced|padded_rows")
 _KINDS = {"odd_units": "odd units", "channels_last": "channels last", "channels_last_slice": "channels last"}
-"""What the layouts are that are neither packed nor gapped along an axis, nor axes exchanged."""
+"""Kinds of layouts that are not packed, have no gap along an axis, and exchange no axes."""
 GAP = "gap along "
 
 
@@ -89,18 +91,18 @@ class Geometry:
 
     @cached_property
     def reach(self) -> Lengths:
-        """Count the cells from the first to the last of a window: dilation (kernel - 1) + 1."""
+        """Cells from the first to the last of a window: dilation (kernel - 1) + 1."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     @cached_property
     def beyond(self) -> Lengths:
-        """Count the cells by which the last window passes the end of the input; below 0 where cells remain."""
+        """Cells by which the last window passes the end of the input; negative if cells remain."""
         axes = zip(self.count, self.stride, self.padding, self.reach, self.size, strict=True)
         return tuple((count - 1) * s - p + reach - size for count, s, p, reach, size in axes)
 
     @cached_property
     def added(self) -> Lengths:
-        """Count along each axis the windows that ceil_mode adds: 1, 0, or -1 where the one that it adds is dropped."""
+        """Windows that ceil_mode adds along each axis: 1, 0, or -1 if the added one is dropped."""
         if not self.ceil_mode:
             return (0,) * len(self.size)
         axes = zip(self.size, self.stride, self.padding, self.reach, self.count, strict=True)
@@ -109,12 +111,12 @@ class Geometry:
 
     @cached_property
     def taps(self) -> int:
-        """Count the cells of the largest window, those outside the plane included."""
+        """Cells of the largest window, including those outside the plane."""
         return prod(self.kernel) if self.kernel else prod(map(_most_over, self.size, self.count))
 
     @cached_property
     def meeting(self) -> int:
-        """Count the windows that can have a cell in common."""
+        """Most windows that can have a cell in common."""
         if self.is_adaptive:
             return prod(map(_most_over, self.count, self.size))
         axes = zip(self.kernel, self.stride, self.dilation, self.count, strict=True)
@@ -123,13 +125,13 @@ class Geometry:
 
 
 def _most_over(parts: int, cells: int) -> int:
-    """Count the most of ``parts``, spread over ``cells`` as adaptive windows are, that have a share in one cell."""
+    """Return how many of ``parts``, spread over ``cells`` as adaptive windows are, can share one cell."""
     return 1 - (gcd(parts, cells) - parts) // cells if cells else 0
 
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """Layout of one tensor, by its name and the offset behind it."""
+    """Layout of one tensor, by its name and the offset after it."""
 
     text: str
 
@@ -139,7 +141,7 @@ class TensorLayout:
 
     @property
     def has_gaps(self) -> bool:
-        """Return whether its elements do not stand one behind the other in their order."""
+        """Whether its elements are not consecutive in memory."""
         return self.name not in _DENSE
 
     @property
@@ -148,12 +150,12 @@ class TensorLayout:
 
     @property
     def repeats(self) -> bool:
-        """Return whether several elements share memory."""
+        """Whether several elements share memory."""
         return self.name.startswith(_SHARING)
 
     @property
     def kind(self) -> str:
-        """Return what it does to a tensor, for the usual layouts; of a narrowed axis the gap, not the offset."""
+        """The kind of the usual layouts; a narrowed axis counts as a gap, not as an offset."""
         if self.repeats:
             return "elements shared"
         name = self.name.removeprefix(f"{_TAGGED}_")
@@ -164,7 +166,7 @@ class TensorLayout:
 
 
 def read_case(line: Any) -> Mapping[str, Any]:
-    """Parse the JSON object of a `case`; empty where there is none."""
+    """Return the JSON object of a `case`; empty if there is none."""
     try:
         return _mapping(json.loads(line))
     except (TypeError, ValueError, RecursionError):
@@ -172,7 +174,7 @@ def read_case(line: Any) -> Mapping[str, Any]:
 
 
 def geometry_of(operator: str, case: Mapping[str, Any]) -> Geometry | None:
-    """Return the geometry of a call of values; None of a call of the contract, and for fields that do not fit."""
+    """Return the geometry of a call of values; None for a call of the contract, and for invalid fields."""
     try:
         called = OPERATORS[operator]
         rank, shape = called.spatial_rank, tuple(case["shape"])
@@ -192,24 +194,24 @@ def geometry_of(operator: str, case: Mapping[str, Any]) -> Geometry | None:
 
 
 def feature_table(rows: Iterable[Row]) -> dict[str, list[Value | None]]:
-    """Return for each feature its value in each of the rows, None where a row does not have it."""
+    """Return the values of each feature in all rows, None in rows without it."""
     records = [_features_of(*(_hashable(row.get(name)) for name in READ)) for row in rows]
     names = dict.fromkeys(name for record in records for name in record)
     is_flag = {name: {record.get(name, 0) for record in records} <= {0, 1} for name in names}
-    # how many cores or tiles a route has follows from call and machine: of its details only flags are features
+    # numbers of cores or tiles follow from call and machine: of a route's details only flags are features
     kept = [name for name in names if is_flag[name] or not name.startswith(_DETAIL)]
-    kept = [name for name in kept if not name.endswith(_RECIPE)]  # ours alone: what it makes is told by `DATA`
+    kept = [name for name in kept if not name.endswith(_RECIPE)]  # recipes are ours only: `DATA` describes their values
     return {name: [record.get(name) for record in records] for name in kept}
 
 
 def features_of(row: Row) -> dict[str, Value]:
-    """Return the features of one row, which may lack columns: an unjudged case has none of an answer."""
+    """Return the features of one row, which may lack columns: an unjudged case has no features of an answer."""
     return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
 @lru_cache(4096)
 def _features_of(*values: Any) -> Mapping[str, Value]:
-    """Return the features of a row with these values in the columns `READ`: some kilobytes that are remembered."""
+    """Return the features of a row with these values in the columns `READ`, from a cache of some kilobytes."""
     return dict(_features(dict(zip(READ, values, strict=True))))
 
 
@@ -248,7 +250,7 @@ def _call(row: Mapping[str, Any], case: Mapping[str, Any], operator: Operator) -
     if "kernel_size" in case:
         length = len(case.get("stride") or ())
         yield "stride list", ("empty", "one value")[length] if length < 2 else "a value per axis"
-    classes, counts = row["classes"], row["k_cells"]  # of a table a missing list is no tuple
+    classes, counts = row["classes"], row["k_cells"]  # a table's missing list is not a tuple
     yield "a window without cells", isinstance(classes, tuple) and "empty window" in classes
     if isinstance(counts, tuple) and counts:
         most = max((number for number, count in enumerate(counts) if count), default=0)
@@ -294,7 +296,7 @@ def _window_flags(windows: Geometry) -> Iterator[Feature]:
 
 @lru_cache(4096)
 def _rounded_in_float32(size: int, count: int) -> bool:
-    """Tell whether bounds of adaptive windows are others where the ratio of the lengths is a float32, as in kernels."""
+    """Tell whether bounds of adaptive windows change if the ratio of the lengths is a float32, as in kernels."""
     windows = np.arange(count + 1, dtype=np.int64)
     products = windows.astype(np.float32) * (np.float32(size) / np.float32(count or 1))
     first, last, exact = np.floor(products[:-1]), np.ceil(products[1:]), windows * size
@@ -331,7 +333,7 @@ def _lengths(windows: Geometry) -> Iterator[Feature]:
 
 
 def _remainders(name: str, count: int) -> Iterator[Feature]:
-    """Yield what is left of a count by the widths of vectors, blocks and transfers."""
+    """Yield the remainders of a count by the widths of vectors, blocks and transfers."""
     yield from ((f"{name} mod {divisor}", count % divisor) for divisor in (8, 16, 32, 64))
 
 
@@ -341,7 +343,7 @@ def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
 
 
 def _bytes_of_tensors(operator: Operator, row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
-    """Yield remainders of the bytes of each tensor that is written, and of self."""
+    """Yield remainders of the bytes of each written tensor, and of self."""
     pooled, indices = (*windows.leading, *windows.count), _INDEX_BYTES.get(_text(row["index_dtype"]), 0)
     shapes = {
         operator.pooled: pooled,
@@ -385,9 +387,9 @@ _LEADING, _SPATIAL = ("batch items", "planes"), ("slices", "rows", "cells")
 
 
 def _steps(operator: Operator, windows: Geometry, tensor: str, layout: str) -> list[tuple[int, int]]:
-    """Return for each axis how far apart neighbours along it lie, and how far the elements of one of them reach.
+    """Return for each axis the distance of neighbours, and the length of the elements of one of them.
 
-    Both are 1 where there are no neighbours. Under a tag the axes are in its order, channels last.
+    Both are 1 if there are no neighbours. With a tag the axes are in its order, channels last.
     """
     shape = windows.leading + (windows.count if tensor in (operator.pooled, "indices") else windows.size)
     try:
@@ -412,7 +414,7 @@ _WORDS = {
 
 
 def _low_level(case: Mapping[str, Any]) -> Iterator[Feature]:
-    """Yield what the line of a low-level call says of its tensors and lists."""
+    """Yield the features of a low-level call's tensors and lists."""
     for name, tensor in _mapping(case.get("tensors")).items():
         yield f"a null {name}", tensor is None
         if isinstance(tensor, dict) and isinstance(tensor.get("shape"), list):
@@ -429,18 +431,18 @@ def _low_level(case: Mapping[str, Any]) -> Iterator[Feature]:
 
 
 def _route(route: str) -> Iterator[Feature]:
-    """Parse a route's first words, and the numbers that follow: ``template; cores 3; scratch 1``."""
-    template, *others = (part.strip() for part in route.split(";"))
+    """Parse a route's first words, and the following numbers: ``template; cores 3; scratch 1``."""
+    template, *details = (part.strip() for part in route.split(";"))
     if template:
         yield "route", template
-    for other in others:
-        name, _, value = other.rpartition(" ")
+    for detail in details:
+        name, _, value = detail.rpartition(" ")
         if name and value.isdecimal():
             yield f"{_DETAIL}{name}", int(value)
 
 
 def _bytes(dtype: str) -> int:
-    """Return the bytes of an element; 0 of what is no format."""
+    """Return the bytes of an element; 0 for an unknown dtype."""
     return FORMATS[dtype].dtype.itemsize if dtype in FORMATS else 0
 
 

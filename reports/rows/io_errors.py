@@ -1,6 +1,6 @@
-"""Errors of the system, which are nobody's verdict: a disk that is full, a folder that is not writable.
+"""Errors of the system, which are nobody's fault: a full disk, a folder that cannot be written.
 
-Whoever writes a file of a run does so inside `writing`; whoever ends a session or a command shows the sentence.
+Code that writes a file of a run does so inside `writing`. Code that ends a session or a command prints the sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOCKED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class CannotGoOn(BadInput):
-    """What ends a session and is nobody's verdict; the text says what to do."""
+    """A fault that ends a session and is nobody's verdict; the text says what to do."""
 
 
 class CannotWrite(CannotGoOn):
@@ -29,7 +29,7 @@ class CannotWrite(CannotGoOn):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise `CannotWrite` where the system does not let a file be written."""
+    """Raise `CannotWrite` if the system does not let a file be written."""
     try:
         yield
     except OSError as error:
@@ -38,7 +38,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a name beside ``path`` for a file that takes its place when it is complete; else all stays as it was."""
+    """Yield a name beside ``path`` for a file that replaces it when it is complete; otherwise nothing changes."""
     aside = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
     with writing(path):
         try:
@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def environment_errors() -> Iterator[None]:
-    """Raise `CannotWrite` for any error of the system, around code that calls nobody else's."""
+    """Raise `CannotWrite` for any error of the system, around poolproof's own code only."""
     try:
         yield
     except OSError as error:
@@ -77,6 +77,6 @@ def _remedy(error: OSError) -> str:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise `BadInput` where something stands that is no regular file: a folder, a link, a pipe, a device."""
+    """Raise `BadInput` if the path is not a regular file: a folder, a link, a pipe, a device."""
     if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         raise BadInput(f"{path} is there and is no regular file: name another file to write")

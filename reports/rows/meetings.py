@@ -1,7 +1,7 @@
-"""Meetings of classes: which pairs and triples of classes of factors calls visit, of those that can be.
+"""Meetings of classes: the pairs and triples of classes of factors that calls visit, among the possible ones.
 
-Those can be that a stored case visits (`poolproof.suites.cases.pairs`). The classes of the stored cases lie here, one
-file for each operator; ``python studies/pairs.py`` writes both.
+Possible are those that a stored case visits (`poolproof.suites.cases.pairs`). This folder has the classes of the stored
+cases, one file per operator; ``python studies/pairs.py`` writes both.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from poolproof.reports.rows.verdicts import FAILED
 
 Flags = NDArray[np.bool_]
 Calls = NDArray[np.integer[Any]]
-"""Calls, one in a line: for each of `FACTORS` the number of its class, -1 where a call has none."""
+"""Calls, one per line: for each of `FACTORS` the number of its class, -1 if a call has none."""
 
 TOGETHER = {2: "pairs", 3: "triples"}
-"""How many factors are looked at together: all of them by two, those that matter by three."""
+"""Number of factors that meet: all of them by two, those that matter by three."""
 
 COLUMNS = {factor.name: column for column, factor in enumerate(FACTORS)}
 
 PLACES = [(factor.name, own) for factor in FACTORS for own in factor.classes]
-"""All classes, with their factors. Those that meet are flagged in an array with an axis of these for each of them."""
+"""All classes, with their factors. Arrays of flags of meetings have one axis of these per factor."""
 
 _OFFSETS = np.array([0, *accumulate(len(factor.classes) for factor in FACTORS)])[:-1]
 _MATTERS = np.array([factor.matters for factor in FACTORS])
 _EMPTY = PLACES.index(("batch", "empty"))
 _DECISIVE = ("dilation", "a dilation that differs by axis", "tensors tagged NHWC")
-"""Factors without which further classes cannot meet. Other classes that a backend lacks keep no others apart."""
+"""Factors without which further classes cannot meet; other classes that a backend lacks do not keep others apart."""
 
 
 def call_of(classes: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the numbers of the classes of a call, as `Calls` has them."""
+    """Return the numbers of the classes of a call, as in `Calls`."""
     return tuple(f.classes.index(classes[f.name]) if f.name in classes else -1 for f in FACTORS)
 
 
 def meeting_in(call: Sequence[int] | Calls, size: int) -> tuple[Any, ...]:
     """Return where the classes of a call meet in an array with ``size`` axes of `PLACES`, in every order but one.
 
-    Nothing is computed in an empty call. There each class meets only the emptiness, which has the first axis.
+    An empty call computes nothing: each class meets only the emptiness, on the first axis.
     """
     numbers = np.asarray(call)
     met = (_OFFSETS + numbers)[(numbers >= 0) & (_MATTERS | (size < max(TOGETHER)))]
@@ -64,17 +64,17 @@ def met_in(calls: Iterable[Sequence[int] | Calls], size: int) -> Flags:
     has = np.zeros((len(numbers), len(PLACES)), np.float32)
     lines, columns = np.nonzero(numbers >= 0)
     has[lines, (numbers + _OFFSETS)[lines, columns]] = 1
-    found = np.zeros((len(PLACES),) * size, np.bool_)
+    flags = np.zeros((len(PLACES),) * size, np.bool_)
     places = np.flatnonzero(has.any(axis=0))
     for place in places:
         later = places if place == _EMPTY else places[places > place]
         own = has[(has[:, place] > 0) & ((has[:, _EMPTY] == 0) | (place == _EMPTY))][:, later]
         met = (own.T @ own if size == max(TOGETHER) else own.sum(axis=0)) > 0
-        found[np.ix_([place], *[later] * (size - 1))] = met
-    for axis in range(1, size):  # the emptiness comes where its place in the order is
-        others: list[Any] = [slice(_EMPTY)] * axis + [slice(_EMPTY + 1, None)] * (size - 1 - axis)
-        found[(*others[:axis], _EMPTY, *others[axis:])] |= found[(_EMPTY, *others)]
-    return found & _in_order(size)
+        flags[np.ix_([place], *[later] * (size - 1))] = met
+    for axis in range(1, size):  # move the emptiness to its place in the order
+        axes: list[Any] = [slice(_EMPTY)] * axis + [slice(_EMPTY + 1, None)] * (size - 1 - axis)
+        flags[(*axes[:axis], _EMPTY, *axes[axis:])] |= flags[(_EMPTY, *axes)]
+    return flags & _in_order(size)
 
 
 @cache
@@ -85,7 +85,7 @@ def _in_order(size: int) -> Flags:
 
 
 def choose(calls: Mapping[int, Calls], left: Flags) -> list[int]:
-    """Select the calls in which classes meet that are still ``left``, and take those out of it."""
+    """Return the calls in which classes meet that are still ``left``, and remove those from it."""
     chosen = []
     for number, call in calls.items():
         visited = meeting_in(call, left.ndim)
@@ -102,12 +102,12 @@ def file_of(operator: Operator) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The classes of the stored cases that a scope has."""
+    """The classes of the stored cases in a scope."""
 
     scope: Scope
 
     def _calls(self, size: int) -> Calls:
-        """Return the classes in the lists up to that of ``size``, with dtypes of indices that the scope has."""
+        """Return the classes in the lists up to that of ``size``, with index dtypes of the scope."""
         with np.load(file_of(self.scope.operator)) as file:
             calls = np.concatenate([file[name] for number, name in TOGETHER.items() if number <= size])
         dtypes, column = BY_NAME["index dtype"].classes, calls[:, COLUMNS["index dtype"]]
@@ -117,7 +117,7 @@ class Space:
 
     @cache  # noqa: B019 - there is one space for each scope, and few of them
     def stored(self, size: int) -> Mapping[int, Calls]:
-        """Return the cases in the lists up to that of ``size`` that the scope has, by their numbers there."""
+        """Return the cases of the scope in the lists up to that of ``size``, by their numbers there."""
         return {number: call for number, call in enumerate(self._calls(size)) if self.has(call)}
 
     def has(self, call: Sequence[int] | Calls) -> bool:
@@ -129,7 +129,7 @@ class Space:
 
     @cache  # noqa: B019
     def possible(self, size: int) -> Flags:
-        """Flag the classes that can meet, as `met_in` does, of factors that have several classes here."""
+        """Flag the classes that can meet, as `met_in` does, of factors with several classes here."""
         calls = self._calls(max(TOGETHER))
         for column, number in self._lacking:
             own = calls[:, column] == number
@@ -142,7 +142,7 @@ class Space:
 
     @cache  # noqa: B019
     def visiting(self, size: int) -> Sequence[int]:
-        """Select the stored cases in which classes meet that meet in none before; of triples, in none of pairs."""
+        """Return the stored cases in which classes meet first; for triples, that meet in none of the pairs."""
         left, stored = np.ones((len(PLACES),) * size, np.bool_), self.stored(size)
         if size > min(TOGETHER):
             choose({number: stored[number] for number in self.visiting(size - 1)}, left)
@@ -154,7 +154,7 @@ space_of = cache(Space)
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """How many combinations of so many classes calls visit, of those that can be; ``left``: those they do not."""
+    """Numbers of visited and of possible combinations of ``size`` classes; ``left`` flags those not visited."""
 
     size: int
     visited: int
@@ -162,7 +162,7 @@ class Meetings:
     left: Flags
 
     def missing(self) -> Iterator[str]:
-        """Yield the combinations that no call visits, in words."""
+        """Yield the combinations that no call visits, as text."""
         for places in np.argwhere(self.left):
             yield ", ".join(": ".join(PLACES[place]) for place in places)
 
@@ -175,7 +175,7 @@ def share(visited: int, possible: int, size: int) -> str:
 
 
 class FactorCoverage:
-    """Which classes of factors met in the calls of one scope, by their features; others are left out."""
+    """The classes of factors that met in the calls of one scope, by their features; other calls are left out."""
 
     def __init__(self, scope: Scope) -> None:
         self.space = space_of(scope)
@@ -184,7 +184,7 @@ class FactorCoverage:
         self._meetings: dict[int, Meetings] = {}
 
     def add(self, row: Row) -> None:
-        """Count a call; not one without geometry, nor one that the scope does not have."""
+        """Count a call, if it has a geometry and the scope has it."""
         features = features_of(row)
         if "plane cells" in features and self.space.has(call := call_of(classes_of(features))):
             self._meetings.clear()
@@ -196,7 +196,7 @@ class FactorCoverage:
         return self._calls.total()
 
     def counts(self, down: str, across: str, failing: bool = False) -> NDArray[np.integer[Any]]:
-        """Count the calls, or those ``failing``, by the classes of two factors."""
+        """Return the numbers of calls, or of ``failing`` ones, by the classes of two factors."""
         counted = np.zeros([len(BY_NAME[name].classes) for name in (down, across)], np.int64)
         for call, number in (self._failing if failing else self._calls).items():
             place = call[COLUMNS[down]], call[COLUMNS[across]]
@@ -205,7 +205,7 @@ class FactorCoverage:
         return counted
 
     def meetings(self, size: int) -> Meetings:
-        """Count the combinations of ``size`` factors: 2, or of those that matter 3."""
+        """Return the numbers of combinations of ``size`` factors: 2, or 3 of those that matter."""
         if size not in self._meetings:
             possible = self.space.possible(size)
             visited = possible & met_in(self._calls, size)

@@ -1,7 +1,7 @@
-"""Merging of runs of one plan: shards, and what was interrupted or judged again.
+"""Merging of runs of one plan: shards, and runs that were interrupted or repeated.
 
-The inputs are checked first: another plan, seed, suite, backend, product or waiver makes another run. Where two runs
-judged one case, the first counts, and both must have come to the same outcome.
+The inputs are checked first: another plan, seed, version, backend, product or waiver makes another run. If two runs
+judged one case, the first counts, and both outcomes must be equal.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from poolproof.reports.rows.store import finished_blocks, locked, read_rows, rea
 from poolproof.reports.rows.verdicts import RAISED, BadInput, Verdict
 
 Mandatory = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
-"""The groups that a run has to judge, from its record."""
+"""Returns the groups that a run must judge, from its record."""
 
 _KEY = ("block", "case_id", *GROUP)
-"""Columns that identify a row of a run; those of no block, which a planned one triggered, by their verdict, too."""
+"""Columns that identify a row of a run; for rows of no block, which a planned one caused, also the verdict."""
 
 _OUTCOME = ("verdict", "checks_judged", "checks_violated", "waivers", "status_code")
-"""Columns in which two rows of one case agree: bits and times may differ where an implementation is free in them."""
+"""Columns in which two rows of one case must agree: bits and times may differ if an implementation is free."""
 
 _SUPERSEDED = frozenset({Verdict.NOT_RUN, *RAISED})
-"""Verdicts from which nothing was learned: a row of the same case that was judged takes their place."""
+"""Verdicts without a result: a judged row of the same case replaces them."""
 
 
 class CannotMerge(BadInput):
-    """The runs are no parts of one; the text names the first thing that speaks against it."""
+    """The runs are not parts of one; the text names the first contradiction."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class MergeInput:
 def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
     """Write the whole of the runs in ``folders`` into a new folder.
 
-    `CannotMerge` where they are not parts of one run, where a shard is missing, or where two judged a case and differ;
-    `InUse` where a session still writes to one.
+    `CannotMerge` is raised if they are not parts of one run, if a shard is missing, or if two judged a case
+    differently. `InUse` is raised if a session still writes to one.
     """
     sources = [MergeInput(folder, read_run(folder)) for folder in folders]
-    # of a shard that was judged several times, what was finished comes first
+    # of a shard that was judged several times, finished runs come first
     sources.sort(key=lambda source: (source.place, not source.record["finished"], source.record["started"]))
     _check_records(sources)
     _check_shards(sources)
@@ -93,7 +93,7 @@ def merge(folders: Sequence[Path], output: Path, mandatory: Mandatory) -> None:
 
 
 def _check_records(sources: Sequence[MergeInput]) -> None:
-    """Raise `CannotMerge` about the first entry in which a record is not that of a part of the first one's run."""
+    """Raise `CannotMerge` about the first entry of a record that differs from the first run's."""
     for source in sources:
         if "selection" not in source.record:
             raise CannotMerge(f"{source.folder} does not say what was asked of it")
@@ -107,20 +107,20 @@ def _check_records(sources: Sequence[MergeInput]) -> None:
 
 
 def _difference(name: str, was: object, now: object) -> str:
-    """Say in what two runs differ, or name an entry alone that only one of them has; empty where they are equal."""
-    found = first_difference(name, was, now)
-    if found is None:
+    """Return the difference of two runs, or the entry that only one of them has; empty if they are equal."""
+    difference = first_difference(name, was, now)
+    if difference is None:
         return ""
-    what, was, now = found
+    what, was, now = difference
     if was is None or now is None:
         return f"{what} is in the {'second' if was is None else 'first'} alone"
     return f"{what} is {was!r} in the one, {now!r} in the other"
 
 
 def _common_entries(record: Mapping[str, Any]) -> dict[str, object]:
-    """Return what all parts of one run have in common.
+    """Return the entries that all parts of one run share.
 
-    A run over midnight has two days, of which only the waivers that had expired matter.
+    A run over midnight has two days; only the waivers that had expired matter.
     """
     today, waivers = date.fromisoformat(record["waivers_judged_on"]), record["waivers"]
     return {
@@ -150,7 +150,7 @@ def _check_shards(sources: Sequence[MergeInput]) -> None:
 
 
 def _join_rows(sources: Sequence[MergeInput]) -> pa.Table:
-    """Concatenate all rows, each case once, with the number of the input that it is from in the column ``part``."""
+    """Return all rows, each case once, with the number of their input in the column ``part``."""
     tables = [read_rows(source.folder) for source in sources]
     numbers = np.repeat(np.arange(len(sources)), [table.num_rows for table in tables])
     rows = pa.concat_tables(tables).append_column("part", pa.array(numbers))
@@ -168,16 +168,16 @@ def _join_rows(sources: Sequence[MergeInput]) -> pa.Table:
     return rows.filter(pa.array(kept))
 
 
-def _check_outcomes(sources: Sequence[MergeInput], firsts: list[Row], others: list[Row]) -> None:
-    """Raise `CannotMerge` where a row that is left out has another outcome than the first of its number."""
+def _check_outcomes(sources: Sequence[MergeInput], firsts: list[Row], left_out: list[Row]) -> None:
+    """Raise `CannotMerge` if a dropped row has another outcome than the first of its number."""
     first_of = {row["number"]: row for row in firsts}
-    for other in others:
-        first = first_of[other["number"]]
-        outcomes = ({name: row[name] for name in _OUTCOME} for row in (first, other))
+    for dropped in left_out:
+        first = first_of[dropped["number"]]
+        outcomes = ({name: row[name] for name in _OUTCOME} for row in (first, dropped))
         if difference := _difference("", *outcomes):
-            one, two = (sources[row["part"]].folder for row in (first, other))
+            one, two = (sources[row["part"]].folder for row in (first, dropped))
             raise CannotMerge(
-                f"{one} and {two} both judged case {other['case_id']} of {other['block']} and differ:"
+                f"{one} and {two} both judged case {dropped['case_id']} of {dropped['block']} and differ:"
                 f"{difference}; leave one of them out"
             )
 
@@ -204,7 +204,7 @@ def _merged_record(sources: Sequence[MergeInput], rows: pa.Table, mandatory: Man
     names = dict.fromkeys(name for record in records for name in record["host"])
     hosts = {name: dict.fromkeys(record["host"].get(name, "unknown") for record in records) for name in names}
     ended = {source.place[0] for source in sources if source.record["finished"]}
-    all_ended = ended == {source.place[0] for source in sources}  # of each shard some session came to its end
+    all_ended = ended == {source.place[0] for source in sources}  # some session of each shard came to its end
     record = {
         **first,
         **({"budget": budget} if budget else {}),
@@ -236,7 +236,7 @@ def _without_shard(arguments: Sequence[str]) -> list[str]:
 
 
 def _budget(sources: Sequence[MergeInput]) -> dict[str, Any]:
-    """Add up the budgets of the parts; empty without any."""
+    """Return the sum of the budgets of the parts; empty without any."""
     budgets = [source.record["budget"] for source in sources if "budget" in source.record]
     if not budgets:
         return {}

@@ -1,4 +1,4 @@
-"""JSON objects that people may have damaged, cut off or mixed up: one sentence about what is wrong, or what differs."""
+"""JSON objects that may be damaged, cut off or mixed up: one sentence on what is wrong, or what differs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from poolproof.reports.rows.verdicts import BadInput
 
 
 def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequence[str] = ()) -> dict[str, Any]:
-    """Read the JSON object in a file; ``error`` says what is wrong with it, ``absent`` that there is no file."""
+    """Return the JSON object in a file; raise ``error`` if it is invalid, with ``absent`` if there is no file."""
     if path.exists() and not path.is_file():
         raise error(f"{path} is damaged: it is no file")
     try:
@@ -25,7 +25,7 @@ def read_record(path: Path, error: type[BadInput], absent: str, entries: Sequenc
 
 
 def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence[str] = ()) -> dict[str, Any]:
-    """Parse a JSON object that stands in ``where`` and has all ``entries``."""
+    """Parse a JSON object from ``where`` that must have all ``entries``; raise ``error`` otherwise."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as reason:
@@ -39,7 +39,7 @@ def parse_record(text: str, where: str, error: type[BadInput], entries: Sequence
 
 
 def first_difference(name: str, was: object, now: object) -> tuple[str, object, object] | None:
-    """Return the path that leads to it and the value there in each record; None where they are equal."""
+    """Return the path to the first difference, and the value there in each record; None if they are equal."""
     if was == now:
         return None
     if isinstance(was, Mapping) and isinstance(now, Mapping):
@@ -49,17 +49,17 @@ def first_difference(name: str, was: object, now: object) -> tuple[str, object, 
 
 
 def first_key(was: Mapping[Any, Any], now: Mapping[Any, Any]) -> Any:
-    """Return the first key whose values differ; None where there is none."""
+    """Return the first key with different values; None if there is none."""
     return next((key for key in (*was, *now) if was.get(key) != now.get(key)), None)
 
 
 @dataclass(frozen=True)
 class Done:
-    """Work that an interrupted run has behind it: the blocks that were judged to their end.
+    """Recorded work of an interrupted run; ``blocks`` are those judged completely.
 
-    Of the rows in all others ``cases`` are (block, case id), ``recorded`` (backend, block, case id). ``unsupported``
-    are (backend, operator, dtype, index dtype) of what was noted as not supported, ``unplanned`` (backend, case id) of
-    the calls of no block, which a planned one triggered. ``evidence`` counts what failures left, by `evidence_kinds`.
+    Of the rows in all other blocks ``cases`` are (block, case id), ``recorded`` (backend, block, case id).
+    ``unsupported`` are (backend, operator, dtype, index dtype), ``unplanned`` (backend, case id) of calls of no block,
+    which a planned one caused. ``evidence`` counts the files of failures, by `evidence_kinds`.
     """
 
     blocks: frozenset[str] = frozenset()

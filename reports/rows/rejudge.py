@@ -1,9 +1,9 @@
-"""Judge a stored result again, from the values that were admissible when it was judged: python rejudge.py FILE.npz
+"""Judge a stored result again by the recorded admissible values: python rejudge.py FILE.npz
 
-Needs numpy and nothing else, so that either party of a dispute can read it and run it. A value is admissible when it
-lies in [low, high] and, where the LATTICE flag is set, is a multiple of 2**lattice; the other flags admit infinities,
-NaN and zero besides. Exits with 1 where elements are not admissible, with 2 where the case violates something else,
-with 3 where there is nothing to judge.
+It needs only numpy, so that either party of a dispute can read and run it. A value is admissible if it is in [low,
+high] and, with the LATTICE flag, a multiple of 2**lattice. The other flags also admit infinities, NaN and zero. It
+exits with 1 if elements are not admissible, with 2 if the case violates something else, with 3 if there is nothing to
+judge.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = {POSITIVE_INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan", ZERO:
 
 
 def rejected(arrays: Mapping[str, Any], limit: float = np.inf) -> np.ndarray:
-    """Return which elements of ``got`` are not admissible; ``limit`` is a magnitude exempt from the lattice."""
+    """Return the mask of inadmissible elements of ``got``; ``limit`` is a magnitude exempt from the lattice."""
     got, flags = arrays["got"], arrays["flags"]
     admissible = (arrays["low"] <= got) & (got <= arrays["high"]) & _on_lattice(arrays, limit)
     admissible |= (flags & POSITIVE_INFINITY > 0) & (got == np.inf)
@@ -43,7 +43,7 @@ def _on_lattice(arrays: Mapping[str, Any], limit: float) -> np.ndarray:
 
 
 def read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arrays of a file of evidence and what it says of them; end with a sentence where it is none."""
+    """Return the arrays and metadata of a file of evidence; exit with a message if it is invalid."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
@@ -67,7 +67,7 @@ def main(path: str) -> int:
 
 
 def report(arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
-    """Print which elements of ``got`` are not admissible; return whether there are any."""
+    """Print the inadmissible elements of ``got``; return whether there are any."""
     wrong = rejected(arrays, float(meta.get("limit", "inf")))
     print(f"{int(wrong.sum())} of {wrong.size} elements are not admissible")
     for element in np.argwhere(wrong)[:20]:
@@ -77,12 +77,12 @@ def report(arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
 
 
 def number(value: Any) -> str:
-    """Write the shortest decimal that reads back as the same float64, without a trailing .0."""
+    """Return the shortest decimal that reads back as the same float64, without a trailing .0."""
     return repr(float(value)).removesuffix(".0")
 
 
 def expected(arrays: Mapping[str, Any], at: tuple[int, ...]) -> str:
-    """Describe the admissible values of one element."""
+    """Return the admissible values of one element as text."""
     low, high, flags = float(arrays["low"][at]), float(arrays["high"][at]), int(arrays["flags"][at])
     words = [word for flag, word in _WORDS.items() if flags & flag]
     if low == high:

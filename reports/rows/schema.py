@@ -1,6 +1,6 @@
-"""Columns of a row: name, type, unit and meaning. Code that writes rows and the docs both read this table.
+"""Columns of a row: name, type, unit and meaning. The code that writes rows and the docs use this table.
 
-A row is one case, judged or not, on one backend. It holds the whole case, so that every row can be replayed.
+A row is one case, judged or not, on one backend. It has the whole case, so that every row can be replayed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ColumnType(StrEnum):
 class Column:
     """One column; ``unit`` is empty for plain counts and names.
 
-    ``combines`` says what many rows have in common: their "sum", "max" or "min"; empty where only single rows mean
-    something. A ratio never combines: its mean over cases would weigh a small case like a large one.
-    ``made`` says who makes the value. "drawn": `Question.describe` and the labels of a backend do, and verify draws it
-    again. "judged": judging does, and verify can only compare it with other columns.
+    ``combines`` is how many rows combine: by "sum", "max" or "min"; empty if only single rows mean something. A ratio
+    never combines: its mean over cases would weigh a small case like a large one. ``made`` is the source of the value.
+    "drawn": `Question.describe` and the labels of a backend; verify draws it again. "judged": the judgement; verify can
+    only compare it with other columns.
     """
 
     name: str
@@ -187,7 +187,7 @@ Row = dict[str, Any]
 """One row as a mapping from column names; columns that do not apply are missing or None."""
 
 GROUP = ("backend", "operator", "dtype", "index_dtype", "aspect")
-"""Columns of one square of a verdict matrix; what had to be judged is counted per group, too."""
+"""Columns of one square of a verdict matrix, and of mandatory groups."""
 
 COMBINED = {column.name: column.combines for column in COLUMNS if column.combines}
 """Columns that combine over rows, and how."""

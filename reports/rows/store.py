@@ -1,9 +1,8 @@
 """A run on disk: a folder with ``run.json``, ``rows/`` and ``evidence/``, safe to kill at any moment.
 
-Every row is appended to a journal (one JSON object a line) the moment it exists; full journals become Parquet parts,
-written aside and renamed. Readers take parts and journals together, so whatever was judged is readable.
-
-Arrow is imported only where Parquet is written or read: to judge and append rows takes none of it.
+Every row is appended at once to a journal (one JSON object a line). Full journals become Parquet parts, written under
+another name and renamed. Readers take parts and journals together, so all judged rows are readable. Arrow is imported
+only to write or read Parquet: judging does not need it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 DEFAULT_FOLDER = Path("poolproof-report")
-"""Folder of a run for which none is named."""
+"""Default folder of a run."""
 
 ROWS_PER_PART = 5000
 
@@ -43,18 +42,18 @@ _compact_json = json.JSONEncoder(check_circular=False, separators=(",", ":"))  #
 
 
 class NotARun(BadInput):
-    """The folder holds no run; the text says what is missing."""
+    """The folder has no run; the text says what is missing."""
 
 
 class InUse(BadInput):
-    """Another process writes to the folder; the text names it."""
+    """Another process writes to the folder, which the text names."""
 
 
 def lock(folder: Path, other: str = "") -> int | None:
-    """Keep other sessions out of a folder until this process ends, however it ends. `InUse` if one is in it.
+    """Lock a folder against other sessions until this process ends; raise `InUse` if one is in it.
 
-    The lock is the system's (flock on the folder itself), so nothing is left behind; it ends before where the
-    descriptor that is returned is closed. File systems that know no such locks keep nobody out: None.
+    The system keeps the lock (flock on the folder), so nothing remains after it. Closing the returned descriptor ends
+    it earlier. Return None if the file system has no such locks.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -71,7 +70,7 @@ def lock(folder: Path, other: str = "") -> int | None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other sessions out of a folder for as long as the context lasts."""
+    """Lock a folder against other sessions within the context."""
     descriptor = lock(folder, "name another folder")
     try:
         yield
@@ -83,7 +82,7 @@ def locked(folder: Path) -> Iterator[None]:
 class RowWriter:
     """Appends the rows of one process to a run. ``name`` is unique among the processes that write to it.
 
-    `CannotWrite` where there is no room for a row, or none may be written: what was appended before is readable.
+    `CannotWrite` is raised if a row cannot be written; earlier rows stay readable.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -96,7 +95,7 @@ class RowWriter:
         self._end: FileIO | None = None
 
     def append(self, row: Row) -> None:
-        """Write one row; it survives the death of this process from here on."""
+        """Write one row, which then survives the death of this process."""
         with writing(self._journal):
             if self._end is None:
                 self._end = self._journal.open("ab", buffering=0)
@@ -106,7 +105,7 @@ class RowWriter:
             self.close()
 
     def close(self) -> None:
-        """Make a part of the journal; the next row begins another."""
+        """Turn the journal into a part; the next row begins another journal."""
         if self._end is not None:
             self._end.close()
             self._end = None
@@ -116,14 +115,14 @@ class RowWriter:
         self._journal = _unused(self._rows, self._name)
 
     def finish_block(self, block: str) -> None:
-        """Note that every case of a block has its row, so that a resumed run leaves it out."""
+        """Record that every case of a block has its row: a resumed run skips it."""
         file = self._rows / f"{self._name}.done"
         with writing(file), file.open("ab", buffering=0) as end:
             _write_line(end, block)
 
 
 def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-    """Read the rows of a run for which ``where`` holds, in no particular order; `NotARun` if it has no rows folder."""
+    """Return the rows of a run for which ``where`` holds, in no order; raise `NotARun` if it has no rows folder."""
     import pyarrow as pa
 
     from poolproof.reports.rows.arrow import SCHEMA
@@ -141,7 +140,7 @@ def read_rows(folder: Path, columns: Sequence[str] | None = None, where: pc.Expr
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows that lie together in a part: its ``group``-th row group."""
+    """Consecutive rows of a part: its ``group``-th row group."""
 
     part: Path
     group: int
@@ -153,7 +152,7 @@ class Stretch:
 
 
 def stretches(folder: Path) -> list[Stretch]:
-    """List the stretches of a run without journals, in order."""
+    """Return the stretches of a run without journals, in order."""
     import pyarrow.parquet as pq
 
     parts = {part: pq.read_metadata(part).num_row_groups for part in sorted((folder / "rows").glob("*.parquet"))}
@@ -161,9 +160,9 @@ def stretches(folder: Path) -> list[Stretch]:
 
 
 def write_anew(folder: Path) -> None:
-    """Write a run's rows anew, as parts of stretches of `ROWS_PER_PART`; metadata of parts stays as it is.
+    """Write a run's rows anew, as parts of stretches of `ROWS_PER_PART`, with the metadata of the old parts.
 
-    Readers pass over rows by the statistics in a footer, and whoever made a run may have written any into it.
+    Readers skip rows by the statistics in a footer, and the author of a run may have forged these.
     """
     import pyarrow.parquet as pq
 
@@ -178,7 +177,7 @@ def write_anew(folder: Path) -> None:
 def _batches(source: pq.ParquetFile, part: Path) -> Iterator[pa.RecordBatch]:
     try:
         yield from source.iter_batches(ROWS_PER_PART)
-    except OSError as error:  # of Arrow, about what it reads
+    except OSError as error:  # from Arrow, about its input
         raise NotARun(f"rows/{part.name} is damaged: {str(error).splitlines()[0]}") from error
 
 
@@ -190,13 +189,13 @@ def having(column: str, values: Iterable[str]) -> pc.Expression:
 
 
 def finished_blocks(folder: Path) -> frozenset[str]:
-    """Return the blocks of which every case has its row."""
+    """Return the blocks that have a row for every case."""
     files = (folder / "rows").glob("*.done")
     return frozenset(line[:-1] for file in files for line in _whole_lines(file))
 
 
 def compact_leftovers(folder: Path) -> None:
-    """Turn journals that dead processes left behind into parts. Call when no process writes any more."""
+    """Turn the journals of dead processes into parts, when no process writes any more."""
     for aside in (folder / "rows").glob("*.tmp"):
         with writing(aside):
             aside.unlink()
@@ -205,14 +204,14 @@ def compact_leftovers(folder: Path) -> None:
 
 
 def recorded_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (name inside the folder, path) of what a run recorded; pages and summaries follow from it."""
+    """Yield (name inside the folder, path) of a run's recorded files; pages and summaries follow from them."""
     for pattern in ("run.json", "rows/*.parquet", "rows/*.jsonl", "evidence/*.npz", "evidence/shrunk/*.npz"):
         for path in sorted(folder.glob(pattern)):
             yield path.relative_to(folder).as_posix(), path
 
 
 def content_hash(folder: Path) -> str:
-    """Hash everything a run recorded, by SHA-256."""
+    """Return the SHA-256 of everything that a run recorded."""
     content = hashlib.sha256()
     for name, path in recorded_files(folder):
         with path.open("rb") as file:
@@ -221,13 +220,13 @@ def content_hash(folder: Path) -> str:
 
 
 def write_run(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write ``run.json``: what was run, on what, and how it ended. `CannotWrite` leaves the one before as it was."""
+    """Write ``run.json``: what was run, on what, and how it ended. `CannotWrite` leaves the old file unchanged."""
     with replacing(folder / "run.json") as aside:
         aside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Read ``run.json``; `NotARun` when there is none or it is damaged."""
+    """Read ``run.json``; raise `NotARun` if there is none, or if it is damaged."""
     path = folder / "run.json"
     record = read_record(path, NotARun, f"{folder} is no run", tuple(ENTRIES))
     for name, (expected, *kinds) in (ENTRIES | _OPTIONAL).items():
@@ -240,7 +239,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _sources(rows: Path) -> Iterator[ds.Dataset]:
-    """Yield the data sets of a run's rows: its parts as one, and each journal that no part has replaced yet."""
+    """Yield the data sets of a run's rows: its parts as one, and each journal that has no part yet."""
     import pyarrow.dataset as ds
 
     from poolproof.reports.rows.arrow import SCHEMA, to_table
@@ -254,13 +253,13 @@ def _sources(rows: Path) -> Iterator[ds.Dataset]:
 
 
 def _whole_lines(file: Path) -> Iterator[str]:
-    """Yield the lines of a file but a last one that was cut off while being written."""
+    """Yield the lines of a file, without a last one that was cut off while being written."""
     with file.open(encoding="utf-8") as lines:
         yield from (line for line in lines if line.endswith("\n"))
 
 
 def _write_line(end: FileIO, line: str) -> None:
-    """Write a line where a file ends, all of it or nothing."""
+    """Write a line at the end of a file, all of it or nothing."""
     data, written = line.encode() + b"\n", 0
     try:
         while written < len(data):
@@ -271,11 +270,11 @@ def _write_line(end: FileIO, line: str) -> None:
 
 
 _REPLACES = b"replaces journal"
-"""Entry in the metadata of a part: the journal whose rows it holds, whether or not that is still there."""
+"""Metadata of a part: the journal with its rows, whether or not that still exists."""
 
 
 def _replace_journal(journal: Path, rows: list[Row]) -> None:
-    """Put the part that holds ``rows``, if there are any, in the place of a journal, which is readable until then."""
+    """Replace a journal by a part with ``rows``, if there are any; the journal is readable until then."""
     if rows:
         import pyarrow.parquet as pq
 
@@ -290,7 +289,7 @@ def _replace_journal(journal: Path, rows: list[Row]) -> None:
 
 
 def _is_replaced(journal: Path) -> bool:
-    """Return whether a part has taken a journal's place: its writer may have died before it removed that."""
+    """Tell whether a part has replaced a journal, even if its writer died before it removed that."""
     part = journal.with_suffix(".parquet")
     if not part.exists():
         return False
@@ -300,7 +299,7 @@ def _is_replaced(journal: Path) -> bool:
 
 
 def _unused(folder: Path, name: str) -> Path:
-    """Return a journal that neither exists nor has a part in its place."""
+    """Return a journal that neither exists nor has a part."""
     journals = (folder / f"{name}-{number:04d}.jsonl" for number in count())
     return next(file for file in journals if not (file.exists() or file.with_suffix(".parquet").exists()))
 
@@ -317,13 +316,13 @@ class SuiteRecord(msgspec.Struct):
 
 
 class GroupRecord(msgspec.Struct):
-    """The number of rows of a mandatory group, whose other entries are columns with the text that rows have there."""
+    """Number of rows of a mandatory group; its other entries are columns with the text of its rows."""
 
     planned: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class BudgetRecord(msgspec.Struct):
-    """Seconds, how many were used, and when they end; of a finished run null if they were enough."""
+    """Seconds, used seconds, and their end; after a finished run null if they were enough."""
 
     seconds: Time
     took: Time
@@ -354,7 +353,7 @@ ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "waivers_judged_on": ("a day like 2027-03-31", date),
     "strict_waivers": ("true or false", bool),
 }
-"""Entries of every run.json: what each should be, and the types that its value has to have."""
+"""Entries of every run.json: a description, and the types of the value."""
 
 _OPTIONAL: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "plan_cases": ("an integer", int),

@@ -1,36 +1,35 @@
-"""Text for people: numbers in words, and text from outside made safe to show."""
+"""Text for people: numbers in words, and foreign text made safe to show."""
 
 from __future__ import annotations
 
 import re
 
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and newline, marks that change the direction of writing, and halves of characters."""
+"""Control characters except tab and newline, marks that change the direction of writing, and halves of characters."""
 
 _COMMAND = re.compile(r"^(?P<before>(?:\s|\x1b\[[0-9;]*m)*):(?=:)|#(?=#(?:\[|vso\[))", re.MULTILINE)
-"""Commands of CI services in a log: ``::`` where a line begins, ``##[`` and ``##vso[`` anywhere."""
+"""Commands of CI services in a log: ``::`` at the start of a line, ``##[`` and ``##vso[`` anywhere."""
 
 
+# a text beyond these limits is a pasted file, or a wrong variable
 _LONG, _MOST, _MOST_LINES = re.compile(r"\S{2000,}"), 4_000, 40
-"""A word, and the characters and lines of a sentence, beyond which nobody reads on: a file was pasted, or a variable is
-wrong."""
 
 
 def visible(text: str) -> str:
-    """Spell out, as Python does, what a terminal would obey or a reader not see."""
+    """Escape, as Python does, characters that a terminal would obey or a reader would not see."""
     return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def without_commands(text: str) -> str:
-    """Spell out the first character of what a CI service would take for a command."""
+    """Escape the first character of a CI service's commands."""
     return _COMMAND.sub(lambda found: (found["before"] or "") + f"\\x{ord(found[0][-1]):02x}", text)
 
 
 def safe(text: str) -> str:
-    """Make a sentence with text from outside fit for a terminal or a log: what it quotes is spelled out, and short."""
-    said = visible(_LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", text))
-    said = without_commands(said.replace("\n", "\\n") if said.count("\n") > _MOST_LINES else said)
-    return said if len(said) <= _MOST else f"{said[: _MOST // 2]} ... {said[-_MOST // 2 :]}"
+    """Make a sentence with foreign text safe for a terminal or a log: escape it, and shorten long quotations."""
+    shown = visible(_LONG.sub(lambda found: f"{found[0][:100]}... ({len(found[0]):,} characters)", text))
+    shown = without_commands(shown.replace("\n", "\\n") if shown.count("\n") > _MOST_LINES else shown)
+    return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 2 :]}"
 
 
 def duration(seconds: float) -> str:
@@ -45,12 +44,12 @@ def count_of(number: int, thing: str) -> str:
 
 
 def raised(exponent: int) -> str:
-    """Write an exponent in superscript digits."""
+    """Return an exponent in superscript digits."""
     return str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def figure(value: object) -> object:
-    """Format a number: counts with commas, measurements with four digits; anything else stays as it is."""
+    """Format a number: counts with commas, measurements with four digits; return anything else unchanged."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, bool):

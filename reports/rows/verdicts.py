@@ -1,4 +1,4 @@
-"""Verdicts of a row, their order of gravity, and the exit statuses that a script reads."""
+"""Verdicts of a row, their order of gravity, and the exit statuses for scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum, StrEnum
 
 
 class BadInput(Exception):
-    """Something given cannot be used; the text is one sentence for the person who gave it."""
+    """An input cannot be used; the text is one sentence for the person who gave it."""
 
 
 class Verdict(StrEnum):
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
 
     @property
     def overall(self) -> Overall:
-        """Return how a session ends that reached this verdict and no graver one."""
+        """Overall verdict of a session with this verdict and no graver one."""
         if self in FAILED:
             return Overall.VIOLATES
         return Overall.INCOMPLETE if self in SKIPPED else Overall.CONFORMS
@@ -54,20 +54,19 @@ JUDGED = frozenset(
 """Verdicts about the implementation."""
 
 FAILED = frozenset({Verdict.VIOLATES, Verdict.CRASHED, Verdict.TIMED_OUT})
-"""Verdicts of a deviation that nobody has accepted."""
+"""Verdicts of a deviation that no waiver accepts."""
 
 RAISED = frozenset({Verdict.SUITE_ERROR, Verdict.ADAPTER_ERROR})
-"""Exceptions of the suite itself or of an adapter, never of the implementation; the finding is the traceback."""
+"""Exceptions of poolproof or of an adapter, never of the implementation; the finding is the traceback."""
 
 SKIPPED = frozenset({Verdict.NOT_SUPPORTED, Verdict.NOT_RUN, Verdict.UNDOCUMENTED}) | RAISED
-"""Verdicts from which nothing is learned; the row's reason says why."""
+"""Verdicts without a result; the row's reason says why."""
 
 
 class Overall(IntEnum):
     """Verdict on a whole session or command. The number is its exit status, everywhere in this project.
 
-    Statuses that pytest keeps for itself: 4 for options it does not know, 5 for no tests. A signal ends a process as
-    usual.
+    Pytest's own statuses: 4 for unknown options, 5 for no tests. A signal ends a process as usual.
     """
 
     CONFORMS = 0
@@ -86,17 +85,17 @@ class Overall(IntEnum):
 
 
 BY_GRAVITY = (Overall.COULD_NOT_RUN, Overall.VIOLATES, Overall.INCOMPLETE, Overall.UNMET, Overall.CONFORMS)
-"""Overall verdicts, the gravest first: a deviation outweighs a gap, whatever else conforms."""
+"""Overall verdicts, the gravest first: a deviation outweighs a gap."""
 
 
 def gravest(causes: Mapping[Overall, object]) -> Overall:
-    """Return the gravest ending for which there is a cause; without any, the run conforms."""
+    """Return the gravest ending with a cause; without any, the run conforms."""
     return next((overall for overall in BY_GRAVITY if causes.get(overall)), Overall.CONFORMS)
 
 
 UNCAUGHT = 70
-"""Exit status of a command that ends with an exception of its own (EX_SOFTWARE of sysexits.h): it says nothing about
-an implementation, and a script must not take it for a verdict."""
+"""Exit status of a command that ends with its own exception (EX_SOFTWARE of sysexits.h). A script must not take it for
+a verdict."""
 
 MEANINGS = {
     Overall.CONFORMS: "all that had to be judged was judged and nothing deviates; nothing regressed; a bundle stands",
@@ -106,4 +105,4 @@ MEANINGS = {
     "all was recorded or published: a full disk, a file not writable, a plugin that fails",
     Overall.UNMET: "a bundle stands, and its run is not what verify --require asked for",
 }
-"""Meanings of the exit statuses, in the words of ``poolproof --help``."""
+"""Meanings of the exit statuses, as in ``poolproof --help``."""

@@ -30,7 +30,7 @@ EXIT_STATUSES = "\n\n".join(
 
 
 class Number(click.FloatRange):
-    """A number in a range; what is no number lies in none."""
+    """A number in a range; NaN is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
@@ -40,7 +40,7 @@ class Number(click.FloatRange):
 
 
 class NamedPath(click.Path):
-    """A path that has a name: an empty text is what a script makes of a variable that is not set, lines of a list."""
+    """A path with a name: an unset variable of a script gives an empty text, and a list gives lines."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "" or "\n" in str(value):
@@ -57,9 +57,9 @@ SECONDS = Number(0, MAX_SECONDS, min_open=True)
 
 
 class CommandGroup(click.Group):
-    """A group whose commands end with `Overall.COULD_NOT_RUN` for whatever they cannot use, a bad option included.
+    """A group of commands that exit with `Overall.COULD_NOT_RUN` for bad input, including a bad option.
 
-    What the terminal has no character for is spelled out, as in a log of ASCII. Commands are listed as they are given.
+    Characters that the terminal lacks are escaped, as in a log of ASCII. Commands are listed in their given order.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
@@ -88,7 +88,7 @@ class CommandGroup(click.Group):
             _refuse(error)
         except BadInput as error:
             give_up(str(error))
-        except UnicodeEncodeError as error:  # of an argument, whose bytes the system hands on as half characters
+        except UnicodeEncodeError as error:  # an argument with bytes that the system passes as half characters
             give_up(f"{error.object!r} holds bytes that are no text in UTF-8")
         except (KeyboardInterrupt, click.Abort):
             sys.exit(128 + signal.SIGINT)
@@ -100,9 +100,9 @@ class CommandGroup(click.Group):
 
 
 class Late(click.Command):
-    """A command that is imported when it is called: a list of commands costs none of what they need.
+    """A command that is imported when it is called, so that a list of commands is fast.
 
-    ``place`` is its ``module:attribute``; ``short_help`` is what lists say of it.
+    ``place`` is its ``module:attribute``; ``short_help`` is its text in lists.
     """
 
     def __init__(self, place: str, short_help: str) -> None:
@@ -120,7 +120,7 @@ class Late(click.Command):
 
 
 def _refuse(error: click.UsageError) -> NoReturn:
-    """Say in one sentence what is wrong with the arguments, and where to read about them."""
+    """Print in one sentence what is wrong with the arguments, and where to read about them."""
     kind, value = getattr(getattr(error, "param", None), "type", None), _INVALID.search(error.message)
     text = error.format_message()
     if isinstance(kind, click.Choice) and value:
@@ -129,7 +129,7 @@ def _refuse(error: click.UsageError) -> NoReturn:
 
 
 _INVALID = re.compile("'(.*)' is not one of")
-"""What click says of a value that is none of those that an option takes."""
+"""Text of click about a value that an option does not take."""
 
 
 def give_up(reason: str, status: int = Overall.COULD_NOT_RUN) -> NoReturn:
@@ -138,10 +138,10 @@ def give_up(reason: str, status: int = Overall.COULD_NOT_RUN) -> NoReturn:
 
 
 _CHOICE = re.compile(r"argument --(?P<option>\S+): invalid choice: '(?P<value>.*)' \(choose from (?P<known>.*)\)")
-"""What argparse says of a value that is none of those that an option takes."""
+"""Text of argparse about a value that an option does not take."""
 
 
 def refused_value(text: str) -> str:
-    """Return what a parser of argparse says, with the nearest value if one was none of those that an option takes."""
-    found = _CHOICE.fullmatch(text)
-    return unknown_name(found["option"], found["value"], re.findall("'([^']*)'", found["known"])) if found else text
+    """Return the text of an argparse error, with the nearest value for a value that an option does not take."""
+    match = _CHOICE.fullmatch(text)
+    return unknown_name(match["option"], match["value"], re.findall("'([^']*)'", match["known"])) if match else text

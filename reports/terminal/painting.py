@@ -1,4 +1,4 @@
-"""Output of commands and runs: verdicts in their colours, and text from outside made visible."""
+"""Output of commands and runs: verdicts in their colours, and foreign text made visible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STYLES = {
 
 
 def ending(word: str, overall: Overall, text: str, status: int | None = None) -> Text:
-    """Make the last line: a word for the verdict, the exit status, by default the verdict's own, and why."""
+    """Return the last line: the verdict's word, the exit status, by default the verdict's own, and the reason."""
     line = Text(f"\n{word.upper()}", style=f"bold {STYLES[overall]}")
     return line.append(
         f" (exit status {int(overall if status is None else status)}){text and f': {text}'}", style="default not bold"
@@ -36,7 +36,7 @@ def ending(word: str, overall: Overall, text: str, status: int | None = None) ->
 
 
 class SafeConsole(Console):
-    """A console that spells out what text from outside would make the terminal do, or the CI service."""
+    """A console that escapes what a terminal or the CI service would obey in foreign text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         line = ""
@@ -50,7 +50,7 @@ class SafeConsole(Console):
 
 
 def frame_table(frame: pd.DataFrame, headings: Mapping[str, str], absent: str = "") -> Table:
-    """Make a table of the columns that have headings, numbers on the right."""
+    """Return a table of the columns that have headings, with numbers on the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, heading in headings.items():
         is_number = pd.api.types.is_numeric_dtype(frame[column])

@@ -1,4 +1,4 @@
-"""A run's verdicts for the terminal: the table, what is behind it, and one line at the end that says it all."""
+"""A run's verdicts for the terminal: the table, the details, and one line at the end with the conclusion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from poolproof.reports.waivers.review import Review, State
 
 _MAX_GAPS, _MOST_FAILURES, _MOST_CLAUSES = 10, 12, 10
 _FEW = 4
-"""Causes, and kinds of failures without one, that are shown of a run that violates."""
+"""Most causes, and kinds of failures without one, to show for a run that violates."""
 _STYLES_OF_STATES = {State.EXPIRED: "bold red", State.UNMATCHED: "yellow", State.NOT_NEEDED: "yellow"}
 
 _MARGIN = "   "
@@ -40,7 +40,7 @@ _MARKED = (
     ("undocumented", "u", "yellow", "refused undocumented"),
     ("skipped", "s", "dim", "skipped"),
 )
-"""Counts that a square of the table shows besides the cases judged, with mark, style and meaning."""
+"""Counts in a square of the table besides the judged cases, with mark, style and meaning."""
 
 
 def show(
@@ -52,11 +52,10 @@ def show(
     whole: bool = True,
     status: int | None = None,
 ) -> None:
-    """Print root causes, gaps and the conclusion; of a run that does not violate, or a ``whole`` one, all there is.
+    """Print root causes, gaps and the conclusion; if the run has no failures, or ``whole``, also all details.
 
-    Long lines are left whole, so that a replay line can be copied. ``fault`` of the system is the conclusion, where
-    there is one, whatever the rows so far say. ``remarks`` come before it. The exit ``status`` is the
-    conclusion's, unless it is given.
+    Long lines are not wrapped, so that a replay line can be copied. ``fault`` of the system, if any, replaces the
+    conclusion. ``remarks`` come before it. The exit ``status`` is the conclusion's, unless it is given.
     """
     whole = whole or not digest.clusters
     parts = root_causes(digest.clusters, whole)
@@ -75,7 +74,7 @@ def show(
 
 
 def _details(digest: Digest, console: Console) -> list[RenderableType]:
-    """Make the verdict table, what was not judged, waivers and failures."""
+    """Return the verdict table, the cases not judged, waivers and failures."""
     parts: list[RenderableType] = []
     if len(digest.supported_counts):
         parts += _verdict_table(digest.supported_counts, console)
@@ -91,7 +90,7 @@ def _details(digest: Digest, console: Console) -> list[RenderableType]:
 
 
 def _lists(digest: Digest) -> list[RenderableType]:
-    """Show for each case list the verdicts beside what its own standards say."""
+    """Return for each case list the verdicts beside those of its own standards."""
     parts: list[RenderableType] = []
     for (backend, name), group in digest.list_results.groupby(["backend", "list"]):
         parts += [Text(f"\nCase list {name} on {backend}", style="bold"), frame_table(group, _LIST_HEADINGS, "–")]
@@ -99,7 +98,7 @@ def _lists(digest: Digest) -> list[RenderableType]:
 
 
 def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[RenderableType]:
-    """Say what fails; of each cluster show when, and its smallest case. Nothing if there is none."""
+    """Return what fails, and for each cluster when, with its smallest case; empty if nothing fails."""
     title, most = headline(found), len(found) if whole else _FEW
     if not title:
         return []
@@ -127,7 +126,7 @@ def _numbered(found: Sequence[FailureCluster], several: bool, whole: bool, first
 
 
 def _conclusion(conclusion: Conclusion, status: int) -> Text:
-    """Make the line that a CI engineer reads: verdict, exit status, why, and how to continue."""
+    """Return the line for a CI engineer: verdict, exit status, reason, and how to continue."""
     totals = conclusion.totals
     notes = [*conclusion.reasons]
     if not notes:
@@ -146,7 +145,7 @@ def _conclusion(conclusion: Conclusion, status: int) -> Text:
 
 
 def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableType]:
-    """Make the matrix with its key; where the terminal is too narrow for it, its last column alone."""
+    """Return the matrix with its key; only its last column if the terminal is too narrow."""
     table = _matrix(counts, aspects_in_order(counts))
     totals = counts.sum()
     key = "; ".join(["cases judged", *(f"{mark} {meaning}" for name, mark, _, meaning in _MARKED if totals[name])])
@@ -157,7 +156,7 @@ def _verdict_table(counts: pd.DataFrame, console: Console) -> list[RenderableTyp
 
 
 def _matrix(counts: pd.DataFrame, aspects: list[str]) -> Table:
-    """Make one line per backend, operator and dtype pair, one column per aspect."""
+    """Return one line per backend, operator and dtype pair, one column per aspect."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operator", "dtype", "index"):
         table.add_column(heading, no_wrap=True)
@@ -186,7 +185,7 @@ def _square(counts: Record) -> Text:
 
 
 def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[RenderableType]:
-    """Make a titled table without lines; none when it would be empty."""
+    """Return a titled table of lines; empty without lines."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for line in lines:
         table.add_row(*line)
@@ -194,12 +193,12 @@ def _listing(title: str, lines: Iterable[tuple[RenderableType, ...]]) -> list[Re
 
 
 def _more(number: int, thing: str, before: str = "       and ", after: str = "") -> list[RenderableType]:
-    """Say how many things of a list are left out; nothing where none is."""
+    """Return the number of further things in a list; empty if there are none."""
     return [Text(f"{before}{count_of(number, f'more {thing}')}{after}", style="dim")] if number > 0 else []
 
 
 def _contract(clauses: pd.DataFrame) -> list[RenderableType]:
-    """Make one line per backend, and list the clauses that are violated or answered as their page says."""
+    """Return one line per backend, and the clauses that are violated or answered as their page says."""
     if clauses.empty:
         return []
     parts: list[RenderableType] = [Text("\nContract", style="bold")]
@@ -261,7 +260,7 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
 
 
 def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
-    """List the mandatory groups with something missing, by operator and dtype, the largest gaps first."""
+    """Return the mandatory groups with missing cases, by operator and dtype, the largest gaps first."""
     if gaps.empty:
         return []
     columns = [name for name in gaps.columns if name not in (*COUNTS, "index_dtype", "aspect", "clause")]

@@ -1,9 +1,9 @@
 """Waivers: known deviations that a person has accepted, with scope, reason, owner and expiry.
 
-A waiver is a table in a TOML file. It covers a row when every entry of its scope matches, and turns the row's verdict
-from "violates" to "waived" when all violated checks are covered; what harms the program around the call is covered only
-where it is named. Nothing is hidden: waived rows keep their findings, and a run prints which waivers it used, which it
-did not need and which have expired.
+A waiver is a table in a TOML file. It covers a row if every entry of its scope matches. It turns the row's verdict from
+"violates" to "waived" if all violated checks are covered. Checks of harm to the program around the call must be named.
+Nothing is hidden: waived rows keep their findings, and a run prints which waivers it used, which it did not need and
+which have expired.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from poolproof.reports.rows.text import UNSEEN
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Verdict
 
 SCOPE_COLUMNS = tuple(column.name for column in COLUMNS if not column.kind.is_list)
-"""Columns that a scope may name: all that hold one value."""
+"""Columns that a scope may name: all with a single value."""
 
 _WORDS = "data"
-"""Column of words, one of which has to match: a condition that no recipe is one for one."""
+"""Column of words, of which one must match: a condition on data that no recipe name expresses."""
 
 _NUMBERS = frozenset(column.name for column in COLUMNS if column.kind in (ColumnType.COUNT, ColumnType.REAL))
-"""Columns of numbers, whose patterns may be bounds."""
+"""Columns of numbers; their patterns may be bounds."""
 
 Patterns = Mapping[str, tuple[str, ...]]
 """Name -> patterns of which its value must match one."""
@@ -46,21 +46,19 @@ Text = Annotated[str, msgspec.Meta(pattern=r"\S")]
 
 
 class WaiverError(BadInput, ValueError):
-    """A waiver that cannot be used; the text names the file, the waiver and the mistake."""
+    """An unusable waiver; the text names the file, the waiver and the mistake."""
 
 
 class Waiver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One accepted deviation.
 
-    scope
-        Column name -> shell-style pattern, or list of patterns of which one must match; of a column of numbers also a
-        bound, such as ``">= 50000"``; of ``data`` for one of its words.
-    checks
-        Check ids it covers; empty for all but those of `GRAVE`. Crashes and time-outs are the check ``survival``.
-    versions
-        Key of the backend's environment -> pattern, e.g. ``{torch = "2.13.*"}``.
-    expires
-        The last day on which it covers anything.
+    Attributes:
+        scope: Column name -> shell-style pattern, or list of patterns of which one must match. A column of numbers may
+            have a bound, such as ``">= 50000"``; ``data`` must have one matching word.
+        checks: Check ids it covers; empty for all but those of `GRAVE`. Crashes and timeouts are the check
+            ``survival``.
+        versions: Key of the backend's environment -> pattern, e.g. ``{torch = "2.13.*"}``.
+        expires: The last day on which it covers anything.
     """
 
     id: Text
@@ -73,21 +71,21 @@ class Waiver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     versions: Patterns = {}
 
     def covers(self, row: Row, environment: Mapping[str, str]) -> bool:
-        """Return whether the row and the backend's environment lie in the scope."""
+        """Tell whether the row and the backend's environment are in the scope."""
         return matches(self.scope, row) and matches(self.versions, environment)
 
     def covers_check(self, check: str) -> bool:
         return check in self.checks if self.checks else check not in GRAVE
 
     def concerns(self, backend: str, environment: Mapping[str, str]) -> bool:
-        """Return whether it can cover anything on a backend that describes itself so."""
+        """Tell whether it can cover anything on a backend with this environment."""
         return matches_any(backend, self.scope.get("backend", ("*",))) and matches(self.versions, environment)
 
     def has_expired(self, today: date) -> bool:
         return self.expires < today
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table that `parse` reads: single patterns are texts, what is empty is left out."""
+        """Return the table that `parse` reads, with single patterns as texts, without empty entries."""
         table: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(date,))
         if self.checks:
             table["checks"] = list(self.checks)
@@ -113,7 +111,7 @@ class Waivers:
         return row | {"verdict": str(Verdict.WAIVED), "waivers": ids} if ids else row
 
     def covering(self, row: Row, environment: Mapping[str, str]) -> list[str]:
-        """Return the ids of the waivers that together cover everything the row violates; none when they do not."""
+        """Return the ids of the waivers that together cover everything the row violates; empty if they do not."""
         violated = row["checks_violated"] or [SURVIVAL]
         covering = [waiver for waiver in self._active if waiver.covers(row, environment)]
         by_check = {check: [w.id for w in covering if w.covers_check(check)] for check in violated}
@@ -121,7 +119,7 @@ class Waivers:
 
 
 def load(path: Path) -> list[Waiver]:
-    """Read the waivers of one file; `WaiverError` for anything that is not as it should be."""
+    """Read the waivers of one file; raise `WaiverError` if it is invalid."""
     if path.exists() and not path.is_file():
         raise WaiverError(f"cannot read waivers from {path}: it is no file")
     try:
@@ -133,7 +131,7 @@ def load(path: Path) -> list[Waiver]:
 
 
 def loads(text: str, source: str) -> list[Waiver]:
-    """Parse the waivers of a TOML text that comes from ``source``."""
+    """Parse the waivers of a TOML text from ``source``."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -150,14 +148,14 @@ def loads(text: str, source: str) -> list[Waiver]:
 
 
 def shipped() -> list[Waiver]:
-    """Read the waivers that come with the suite: what it found in public libraries."""
+    """Read poolproof's own waivers, of its findings in public libraries."""
     return [waiver for path in sorted(Path(__file__).parent.glob("*.toml")) for waiver in load(path)]
 
 
 def chosen(names: Sequence[str], today: date) -> Waivers:
-    """Return the waivers of a run: those of the named files, and unless "none" is among the names, those shipped.
+    """Return the waivers of a run: those of the named files, and unless "none" is among the names, the shipped ones.
 
-    `WaiverError` about a file that is not as it should be.
+    `WaiverError` is raised about an invalid file.
     """
     named = [waiver for name in names if name != "none" for waiver in load(Path(name))]
     check_terms(named, today)
@@ -165,7 +163,7 @@ def chosen(names: Sequence[str], today: date) -> Waivers:
 
 
 def parse(table: Mapping[str, Any], where: str, dates: Collection[type] = (date,)) -> Waiver:
-    """Check one waiver's table, in which values of the types ``dates`` are not spelled as texts."""
+    """Check and return one waiver's table; values of the types ``dates`` are not texts."""
     if unknown := [name for name in table if name not in Waiver.__struct_fields__]:
         raise WaiverError(f"{where}: unknown entry {unknown[0]!r}; {_WANTED}")
     lists = {
@@ -212,12 +210,12 @@ _COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": ope
 
 
 def matches(patterns: Patterns, values: Mapping[str, Any]) -> bool:
-    """Return whether every name's value matches."""
+    """Tell whether every name's value matches."""
     return all(matches_any(values.get(name), choices) for name, choices in patterns.items())
 
 
 def matches_any(value: Any, patterns: Sequence[str]) -> bool:
-    """Return whether a value, or one of several, lies within a bound, or its text, empty for None, matches another."""
+    """Tell whether a value, or one of a list, is within a bound, or its text, empty for None, matches a pattern."""
     if isinstance(value, list):
         return any(matches_any(word, patterns) for word in value)
     text = "" if value is None else str(value)
@@ -228,22 +226,22 @@ def matches_any(value: Any, patterns: Sequence[str]) -> bool:
 
 
 def bound(pattern: str) -> tuple[Callable[[float, float], bool], float] | None:
-    """Return (comparison, limit) of a bound, None of any other pattern; ValueError for a malformed bound."""
+    """Return (comparison, limit) of a bound, None for another pattern; raise ValueError for a malformed bound."""
     if not pattern.startswith(("<", ">", "=")):
         return None
-    found = _BOUND.fullmatch(pattern)
-    if found is None:
+    match = _BOUND.fullmatch(pattern)
+    if match is None:
         raise ValueError(f'{pattern!r} is no bound like ">= 50000"')
-    return _COMPARISONS[found[1]], float(found[2])
+    return _COMPARISONS[match[1]], float(match[2])
 
 
 def waiver_for(
     row: Row, environment: Mapping[str, str], scope: Sequence[str] = ("case_id",), **accepted: Any
 ) -> Waiver:
-    """Make the narrowest waiver for what ``row`` violates: its backend at its versions, its checks, the scope given.
+    """Return the narrowest waiver of a row's violations: its backend at its versions, its checks, the given scope.
 
-    Its id has the case's, or the scope where that is of no single case.
-    ``scope`` names columns to take from the row; ``accepted`` is what a person adds: reason, owner, expires, issue.
+    Its id has the case's, or the scope's columns if that is not a single case. ``scope`` names columns to take from the
+    row; ``accepted`` are a person's reason, owner, expires and issue.
     """
     foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
     if foreign:
@@ -263,7 +261,7 @@ def waiver_for(
 
 
 def append(waiver: Waiver, path: Path) -> None:
-    """Add the waiver at the end of a file, made when there is none; what the file says already stays as it is."""
+    """Append the waiver to a file, or create it; existing text stays unchanged."""
     check_replaceable(path)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if before.strip():
@@ -276,10 +274,10 @@ def append(waiver: Waiver, path: Path) -> None:
 
 
 def to_toml(waivers: Sequence[Waiver]) -> str:
-    """Write the waivers as a file that `load` reads."""
+    """Return the waivers as a file that `load` reads."""
     text = tomli_w.dumps({"waiver": [waiver.to_table() for waiver in waivers]}) if waivers else ""
     return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 _VERSION = re.compile(r"v?\d+\.\w+")
-"""A value of an environment that is a version, such as 2.13.0+cpu or 8.0.RC1."""
+"""A version as value of an environment, such as 2.13.0+cpu or 8.0.RC1."""

@@ -1,4 +1,4 @@
-"""Review of a run's waivers: which were used, and which their owners have to look at."""
+"""Review of a run's waivers: which were used, and which their owners must look at."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ _WHOLE_OPERATORS = {"backend", "operator", "product", "dtype", "index_dtype"}
 
 @dataclass(frozen=True)
 class Review:
-    """A waiver's state and the number of cases behind it: those it covers, or would cover had it not expired.
+    """A waiver's state and its number of cases: those it covers, or would cover had it not expired.
 
-    Unmatched: its backend is in the run, and no judged case lies in its scope. No longer needed: such cases were
-    judged, and none needed it. Elsewhere: it is about a backend or a version that is not in this run. ``kinds`` counts
-    the kinds of failure among the cases it covers: their operator, and all that they violate. ``is_asked`` says
-    whether its operators were judged at all.
+    Unmatched: its backend is in the run, and no judged case is in its scope. No longer needed: such cases were judged,
+    and none needed it. Elsewhere: its backend or version is not in this run. ``kinds`` is the number of kinds of
+    failure it covers: operator, and all violations. ``is_asked``: whether its operators were judged at all.
     """
 
     waiver: Waiver
@@ -56,7 +55,7 @@ class Review:
 
     @property
     def is_wide(self) -> bool:
-        """Return whether it names no checks, and is about whole operators or covers failures of several kinds."""
+        """Whether it names no checks, and is about whole operators or covers failures of several kinds."""
         return not self.waiver.checks and (self.waiver.scope.keys() <= _WHOLE_OPERATORS or self.kinds > 1)
 
     @property
@@ -77,10 +76,10 @@ def review(
     reviews = []
     for waiver in waivers:
         here = _backends(waiver, environments)
-        asked = scope = np.isin(rows["backend"].to_numpy(), here)
+        of_operators = scope = np.isin(rows["backend"].to_numpy(), here)
         for column, patterns in waiver.scope.items() if here else ():
             scope = scope & (matching := _matching(rows[column], patterns))
-            asked = asked & matching if column == "operator" else asked
+            of_operators = of_operators & matching if column == "operator" else of_operators
         cases = uses[waiver.id]
         if not here:
             state = State.ELSEWHERE
@@ -90,7 +89,7 @@ def review(
             state = State.USED
         else:
             state = State.NOT_NEEDED if (scope & judged).any() else State.UNMATCHED
-        reviews.append(Review(waiver, state, cases, len(kinds[waiver.id]), bool((asked & judged).any())))
+        reviews.append(Review(waiver, state, cases, len(kinds[waiver.id]), bool((of_operators & judged).any())))
     return reviews
 
 
@@ -118,11 +117,11 @@ def scope_columns(waivers: Iterable[Waiver]) -> list[str]:
 
 
 def _matching(column: pa.ChunkedArray, patterns: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Select the values that match; each distinct value is looked at once."""
+    """Return the mask of values that match; each distinct value is tested once."""
     if pa.types.is_list(column.type):
         lists = [None if words is None else tuple(words) for words in column.to_pylist()]
-        found = {words: matches_any(None if words is None else [*words], patterns) for words in {*lists}}
-        return np.array([found[words] for words in lists], bool)
+        matches_of = {words: matches_any(None if words is None else [*words], patterns) for words in {*lists}}
+        return np.array([matches_of[words] for words in lists], bool)
     encoded = column.combine_chunks().dictionary_encode("encode")
     matching = np.array([matches_any(value, patterns) for value in encoded.dictionary.to_pylist()], bool)
     return matching[encoded.indices.to_numpy()]
