@@ -1,10 +1,10 @@
-"""Large cases against torch's own forward and backward: time, and memory relative to the case's tensors.
+"""Large cases and torch's own forward and backward: time, and memory relative to the case's tensors.
 
     python benchmarks/large_cases.py OPERATOR ELEMENTS ROUNDS
 
-Run so it measures one case in a process of its own, with a host as a run has one, and prints one line of JSON. Torch
-has one thread. Memory is the most that the judge held, the tensors that it shares with the host included, less what it
-held before, when a small case of the operator had been judged.
+Run like this, it measures one case in a separate process, with a host as in a run, and prints one line of JSON. Torch
+has one thread. Memory is the peak of the judge, including the tensors that it shares with the host, minus its memory
+after a small case of the operator.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _PLANES = {
     "MaxPool2dWithIndicesBackward": (100, 100),
     "MaxPool3dWithArgmaxBackward": (10, 100, 100),
 }
-"""Shape of one plane; as many planes as it takes to have the elements."""
+"""Shape of one plane; the number of planes follows from that of elements."""
 
 _ENOUGH_SECONDS = 60.0
-"""After which a case that takes so long is not measured once more."""
+"""Seconds after which no further measurement of a case begins."""
 
 _MOST_TIME, _MOST_MEMORY = "<= 6", "<= 6"
 
 
 def measure_large(operators: Sequence[str], sizes: Sequence[int], rounds: int) -> Iterator[Figure]:
-    """Two figures for each operator and number of elements of self: seconds and bytes."""
+    """Yield two figures for each operator and number of elements of self: seconds and bytes."""
     for elements in sizes:
         for operator in (name for name in OPERATORS if name in operators):
             yield from _measured(operator, elements, rounds)
@@ -59,30 +59,30 @@ def _measured(operator: str, elements: int, rounds: int) -> Iterator[Figure]:
         why = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
         yield Figure("large cases", what, "s", None, note=why)
         return
-    said: dict[str, Any] = json.loads(ended.stdout)
-    ours, theirs = said["seconds"], said["torch_seconds"]
+    measured: dict[str, Any] = json.loads(ended.stdout)
+    ours, theirs = measured["seconds"], measured["torch_seconds"]
     bound = _MOST_TIME if elements == 10**7 else ""
     beside = "torch's forward and backward"
-    yield Figure("large cases", what, "s", ours, beside, theirs, ours / theirs, bound, said["verdict"])
-    peak, tensors = said["peak_bytes"] / 2**20, said["tensor_bytes"] / 2**20
+    yield Figure("large cases", what, "s", ours, beside, theirs, ours / theirs, bound, measured["verdict"])
+    peak, tensors = measured["peak_bytes"] / 2**20, measured["tensor_bytes"] / 2**20
     bound = _MOST_MEMORY if elements == 10**7 else ""
     yield Figure("large cases", what, "MiB", peak, "the case's tensors", tensors, peak / tensors, bound)
 
 
 def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
-    """Seconds and bytes of judging one case in this process, and the seconds of torch."""
+    """Return the seconds and bytes of judging one case in this process, and the seconds of torch."""
     torch.set_num_threads(1)
     case = large_case(operator, elements)
     with tempfile.TemporaryDirectory() as folder:
         sandbox = Sandbox("torch-cpu", Path(folder), "large", 600.0)
 
-        def judge(asked: Case) -> Row:
-            (row,) = sandbox.judge([CaseQuestion(asked, CASE_ASPECTS["values"])])
+        def judge(given: Case) -> Row:
+            (row,) = sandbox.judge([CaseQuestion(given, CASE_ASPECTS["values"])])
             return row
 
-        judge(large_case(operator, 10**5))  # loads and compiles what is used
+        judge(large_case(operator, 10**5))  # loads and compiles the used code
         before = _memory("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM is counted from here
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
         row = judge(case)
         peak = _memory("VmHWM") - before
         compute = torch_alone(case)
@@ -102,7 +102,7 @@ def _measure_here(operator: str, elements: int, rounds: int) -> dict[str, Any]:
 
 
 def large_case(operator: str, elements: int, **particular: Any) -> Case:
-    """Windows of 3 with stride 2 and padding 1, as behind the first convolution of many networks."""
+    """Return a case with windows of 3, stride 2 and padding 1, as after the first convolution of many networks."""
     plane = _PLANES[operator]
     planes = max(elements // prod(plane), 1)
     windows = {"kernel_size": (3,), "stride": (2,), "padding": (1,), "dilation": (1,)}
@@ -111,7 +111,7 @@ def large_case(operator: str, elements: int, **particular: Any) -> Case:
 
 
 def torch_alone(case: Case) -> Callable[[], None]:
-    """Torch's forward and backward of the case, on tensors that are there already."""
+    """Return torch's forward and backward of the case, on existing tensors."""
     aten, api, producer = torch.ops.aten, case.api, FAMILY[case.api.producer or ""]
     values, gradient = torch.randn(case.shape), torch.randn(case.pooled_shape)
     forward, backward = getattr(aten, producer.aten), getattr(aten, api.aten)
@@ -124,7 +124,7 @@ def torch_alone(case: Case) -> Callable[[], None]:
 
 
 def _memory(name: str) -> int:
-    """Bytes that the system counts under a name for this process."""
+    """Return the bytes that the system counts under a name for this process."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024

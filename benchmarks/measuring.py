@@ -1,7 +1,7 @@
 """Figures, medians of rounds and the description of the machine, for all parts of the speed benchmark.
 
-A figure is one row of the table: what was measured, how much of it ours took, how much the other did in the same
-minute, and the ratio of both. Whatever is compared is measured in turns, so that a busy machine is busy for both.
+A figure is one row of the table: what was measured, our value, the other value in the same minute, and their ratio.
+Compared values are measured in turns, so that a busy machine is busy for both.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ PACKAGES = ("poolproof", "torch", "numpy", "hypothesis", "numba", "pytest", "pyt
 class Figure:
     """One row of the table.
 
-    ``ours`` and ``other`` are in ``unit``; ``other`` is None where nothing stands beside, or could not be measured:
-    then ``note`` says why. ``ratio`` is the median of the ratios of the rounds, ours to the other; ``bound`` is the
-    bound that it, or ``ours`` where there is no other, has to keep, as text: ">= 4".
+    Attributes:
+        ours: Our value in ``unit``.
+        other: The other value; None if there is none, or if ``note`` says why it could not be measured.
+        ratio: Median of the ratios of the rounds, ours to the other.
+        bound: Bound of the ratio, or of ``ours`` if there is no other, as text: ">= 4".
     """
 
     part: str
@@ -42,7 +44,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the bound is kept; None without a bound or a value."""
+        """Whether the bound is met; None without a bound or a value."""
         value = self.ours if self.ratio is None else self.ratio
         if not self.bound or value is None:
             return None
@@ -51,13 +53,13 @@ class Figure:
 
 
 def compared(part: str, what: str, unit: str, ours: Sequence[float], beside: str, other: Sequence[float]) -> Figure:
-    """Make the figure of rounds in which both were measured."""
+    """Return the figure of rounds in which both were measured."""
     ratio = statistics.median(mine / theirs for mine, theirs in zip(ours, other, strict=True))
     return Figure(part, what, unit, statistics.median(ours), beside, statistics.median(other), ratio)
 
 
 def in_turns(rounds: int, measures: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """Each measure once a round, in another order every second round."""
+    """Return each measure's values, one per round, in reverse order every second round."""
     taken: dict[str, list[float]] = {name: [] for name in measures}
     for number in range(rounds):
         for name in list(measures)[:: -1 if number % 2 else 1]:
@@ -73,7 +75,7 @@ def seconds_of(work: Callable[[], Any]) -> float:
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Keep this process, and all that it starts meanwhile, on one of its cores: two that are compared have the same."""
+    """Keep this process, and those that it starts meanwhile, on one core, for a fair comparison."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
     try:
@@ -83,7 +85,7 @@ def on_one_core() -> Iterator[None]:
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine of the figures: processor, memory, versions, and its load when they began."""
+    """Describe the machine of the figures: processor, memory, versions, and its load at the start."""
     return {
         "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)),

@@ -7,7 +7,7 @@ from poolproof.backends.torch_eager import TorchEager
 
 
 class OneWrong(TorchEager):
-    """Whoever adds into the first element of grad_input adds one too many."""
+    """A backward that adds one too many to the first element of grad_input."""
 
     def __init__(self) -> None:
         super().__init__("cpu")

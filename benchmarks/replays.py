@@ -1,7 +1,7 @@
-"""Replays of large cases from the command line, as a user makes them, beside torch's own forward and backward.
+"""Replays of large cases from the command line, as by a user, and torch's own forward and backward.
 
-From each the replay of a small case that passes is taken off, in time and in memory: what it takes to start. Torch has
-one thread, and tensors that are there already.
+The time and memory of a passing small case are subtracted: they are the cost of the start. Torch has one thread, and
+existing tensors.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "layouts": ("torch-cpu", {"layouts": (("grad_input", "sliced"), ("grad_output", "sliced"))}),
     "one wrong cell": ("one_wrong:OneWrong", {}),
 }
-"""The backend that is judged, and what is particular about the case."""
+"""Kind -> the judged backend, and the special fields of the case."""
 
 _MOST_TIME = {"one wrong cell": "<= 10"}
-"""Bound of the ratio of times at 10^7 elements; of the other kinds it is 6."""
+"""Bound of the ratio of times at 10^7 elements; 6 for other kinds."""
 
 
 def measure_replays(sizes: Sequence[int], rounds: int) -> Iterator[Figure]:
-    """Two figures for each number of elements of self and kind of case: seconds, and bytes beside the tensors."""
+    """Yield two figures for each number of elements of self and kind of case: seconds, and bytes beside the tensors."""
     torch.set_num_threads(1)
     for elements in sizes:
         for kind, (backend, particular) in KINDS.items():
@@ -65,14 +65,14 @@ def _figures(
 
 
 def _replayed(backend: str, case: Case) -> tuple[float, int]:
-    """Return the seconds of a replay, and the most bytes of memory that its process held."""
+    """Return the seconds of a replay, and the peak memory of its process in bytes."""
     words = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", "replay", "--timeout", "3600"]
     paths = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     started = time.perf_counter()
     process = subprocess.Popen([*words, "--backend", backend, case.to_json()], stdout=subprocess.PIPE, env=paths)
-    said = process.stdout.read() if process.stdout else b""
+    printed = process.stdout.read() if process.stdout else b""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != (backend != "torch-cpu"):
-        raise SystemExit(f"{case.to_json()} ended with {process.returncode}: {said.decode(errors='replace')[:500]}")
+        raise SystemExit(f"{case.to_json()} ended with {process.returncode}: {printed.decode(errors='replace')[:500]}")
     return time.perf_counter() - started, usage.ru_maxrss * 1024

@@ -2,8 +2,8 @@
 
     python benchmarks/reports_scale.py [--rows 1000000] [--runs 2000] [--broken] [--folder DIR]
 
-Makes two runs of that many rows and a history of them and many small ones, then measures each command in a process
-of its own. Prints one line per command, and exits with 1 if one takes more than 60 s or 2 GiB.
+Makes two runs of that many rows, and a history of them and many small ones. Then it measures each command in a separate
+process. Prints one line per command, and exits with 1 if one takes more than 60 s or 2 GiB.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FAILING = (LARGE.operators[1], "float32", "layouts")
 
 @dataclass(frozen=True)
 class Measure:
-    """The time and memory of a command; on a busy machine ``cpu_seconds`` say more."""
+    """The time and memory of a command; on a busy machine ``cpu_seconds`` are more reliable."""
 
     seconds: float
     cpu_seconds: float
@@ -76,7 +76,7 @@ def main(rows: int, runs: int, broken: bool, folder: Path | None) -> None:
 
 
 def _make(work: Path, rows: int, runs: int, broken: bool) -> None:
-    """Make all runs in a process of its own: a process that is started counts its starter's memory as its own."""
+    """Make all runs in a separate process: the memory of a started process includes that of its starter."""
     maker = multiprocessing.get_context("spawn").Process(target=_make_runs, args=(work, rows, runs, broken))
     maker.start()
     maker.join()
@@ -99,7 +99,7 @@ def _make_runs(work: Path, rows: int, runs: int, broken: bool) -> None:
 
 
 def _measure(arguments: list[str]) -> Measure:
-    """Run the command; whatever it finds wrong with the runs is not asked here."""
+    """Measure the command, whatever it finds wrong with the runs."""
     started = time.perf_counter()
     program = [sys.executable, "-c", "from poolproof.suites.cli import main; main()", *arguments]
     process = subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -111,7 +111,7 @@ def _measure(arguments: list[str]) -> Measure:
 
 
 def _report(name: str, measure: Measure) -> bool:
-    """Print a measure; whether it is within the limits."""
+    """Print a measure; return whether it is within the limits."""
     fine = measure.seconds <= MOST_SECONDS and measure.peak_bytes <= MOST_BYTES
     note = "" if fine else f"   more than {MOST_SECONDS:g} s or {MOST_BYTES / 2**30:g} GiB"
     times = f"{measure.seconds:7.1f} s {measure.cpu_seconds:7.1f} s of CPU"

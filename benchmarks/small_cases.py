@@ -1,8 +1,8 @@
-"""Small cases per second and operator: the suite, a naive test, and torch's own samples; with a profile by stage.
+"""Small cases per second and operator: poolproof, a naive test, and torch's own samples; with a profile by stage.
 
-The obvious way is what a careful person writes in an afternoon: Hypothesis draws the arrays, torch computes in float32
-and once more in float64, and ``torch.testing.assert_close`` compares. It is given the geometries of our own cases, so
-that both judge the same sizes. All of it runs on one core.
+The obvious way is what a careful person writes in an afternoon. Hypothesis draws the arrays, torch computes in float32
+and again in float64, and ``torch.testing.assert_close`` compares. It gets the geometries of our own cases, so that both
+judge the same sizes. Everything runs on one core.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OPERATORS_OF_TORCH = tuple(name for name, operator in OPERATORS.items() if opera
 
 
 def measure_rates(operators: Sequence[str], cases: int, rounds: int) -> Iterator[Figure]:
-    """Cases a second of each operator, and the ratio to each of the others'."""
+    """Yield the cases per second of each operator, and the ratio to each of the others."""
     figures: list[Figure] = []
     with on_one_core(), _threads(1), tempfile.TemporaryDirectory() as folder:
         ours = _Ours(Path(folder))
@@ -68,15 +68,16 @@ def measure_rates(operators: Sequence[str], cases: int, rounds: int) -> Iterator
         ratios = [figure.ratio for figure in figures if figure.beside == name and figure.ratio is not None]
         if ratios:
             ratio = statistics.median(ratios)
-            yield Figure("small cases", "median of the operators", "", None, name, None, ratio, _MEDIAN_OWED[name])
+            yield Figure("small cases", "median of the operators", "", None, name, None, ratio, _MEDIAN_BOUND[name])
 
 
 _OTHERS = OBVIOUS, OPINFO = "the obvious way", "OpInfo samples"
 
 _EACH_BOUND = {OBVIOUS: ">= 2", OPINFO: ""}
-_MEDIAN_OWED = {OBVIOUS: ">= 4", OPINFO: ""}
-"""How many times as fast ours has to be, in each operator and in the median of them. Samples of torch are a few dozen
-elements, which one standard is held against: they tell what a question costs at least, no more.
+_MEDIAN_BOUND = {OBVIOUS: ">= 4", OPINFO: ""}
+"""Least ratio of our speed to the other, for each operator and for their median.
+
+Samples of torch have a few dozen elements, and one standard: they only show the least cost of a case.
 """
 
 
@@ -98,7 +99,7 @@ def _rates_of(operator: Operator, ours: _Ours, cases: int, rounds: int) -> Itera
 
 
 def block_of(surveyed: Survey, operator: str, cases: int, seed: int) -> CaseBlock:
-    """Make a block of so many cases, as in a run."""
+    """Return a block of ``cases`` cases, as in a run."""
     return CaseBlock(_subject(surveyed, operator), CASE_ASPECTS[ASPECT], 0, cases, derive_seed("speed", operator, seed))
 
 
@@ -112,7 +113,7 @@ def _subject(surveyed: Survey, operator: str) -> Subject:
 
 
 class _Ours:
-    """A runner as a run has one: a memory budget, a sandbox, waivers, rows on disk."""
+    """A runner as in a run: with a memory budget, a sandbox, waivers, rows on disk."""
 
     def __init__(self, folder: Path) -> None:
         allow_free_memory()
@@ -126,7 +127,7 @@ class _Ours:
         self._runner = Runner(folder, "speed", waive, self._rows.append, 60.0, shrinks=False)
 
     def judge(self, operator: str, cases: int, seed: int) -> float:
-        """Cases a second, drawn, judged with all usual checks and recorded."""
+        """Return the cases per second, drawn, judged with all usual checks and recorded."""
         started = time.perf_counter()
         result = self._runner.judge(block_of(self.surveyed, operator, cases, seed))
         return result.rows / (time.perf_counter() - started)
@@ -137,7 +138,7 @@ class _Ours:
 
 
 def _obvious_way(geometries: Sequence[Case], cases: int) -> float:
-    """Cases a second, drawn by Hypothesis and compared with float64."""
+    """Return the cases per second, drawn by Hypothesis and compared with float64."""
     judged = Counter[str]()
 
     @hypothesis_seed(0)
@@ -194,14 +195,14 @@ def _computed(case: Case, values: torch.Tensor, gradient: torch.Tensor) -> Seque
 
 @dataclass(frozen=True)
 class _Samples:
-    """The samples that torch's operator database makes of an operator, judged as the obvious way judges."""
+    """The samples of an operator in torch's operator database, judged in the obvious way."""
 
     info: Any
     is_backward: bool
 
     @classmethod
     def of(cls, operator: Operator) -> _Samples | None:
-        """None where the database cannot be read."""
+        """Return the samples; None if the database cannot be read."""
         database = _operator_database()
         if database is None:
             return None
@@ -209,7 +210,7 @@ class _Samples:
         return cls(database[f"nn.functional.{kind}{operator.spatial_rank}d"], operator.is_backward)
 
     def judge(self, cases: int) -> float:
-        """Cases a second, made and judged; from the last sample it goes on with the first."""
+        """Return the cases per second, made and judged; the samples repeat."""
         started = time.perf_counter()
         for sample in islice(self._made_again(), cases):
             _assert_close(self._computed(sample, torch.float32), self._computed(sample, torch.float64))
@@ -254,13 +255,13 @@ STAGES = (
     ),
     ("checks", ("suites/judging/",)),
 )
-"""Stages of a case by where they are written: folders, files, or functions of a file. The first that fits counts."""
+"""Stages of a case by their code: folders, files, or functions of a file. The first match counts."""
 
 _SAMPLE_SECONDS = 0.001
 
 
 def measure_stages(operators: Sequence[str], cases: int, rounds: int) -> Iterator[Figure]:
-    """Microseconds of processor time that a case spends in each stage, in one process, over all operators."""
+    """Yield the microseconds of processor time of a case in each stage, in one process, over all operators."""
     allow_free_memory()
     surveyed, backend = survey(BACKEND), create(BACKEND)
     with on_one_core(), _threads(1), tempfile.TemporaryDirectory() as folder:
@@ -286,15 +287,15 @@ def measure_stages(operators: Sequence[str], cases: int, rounds: int) -> Iterato
 @contextmanager
 def _sampled() -> Iterator[Counter[str]]:
     """Count samples by stage: the processor time between two samples counts for the second."""
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def look(_signal: int, frame: FrameType | None) -> None:
-        met[_stage_of(frame)] += 1
+        counts[_stage_of(frame)] += 1
 
     before = signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, _SAMPLE_SECONDS, _SAMPLE_SECONDS)
     try:
-        yield met
+        yield counts
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, before)

@@ -1,11 +1,11 @@
-"""Speed of the suite relative to other tests in the same minute: one command, one table of ratios.
+"""Speed of poolproof relative to other tests in the same minute: one command, one table of ratios.
 
     python benchmarks/speed.py [--json FILE] [--large] [--find] [--part NAME]... [--operator NAME]...
 
-Without --part it measures all but the finding of defects and replays, which take minutes.
+Without --part it measures all parts except the finding of defects and replays, which take minutes.
 
-Every ratio is of two things measured in turns in this one run. Needs torch; the samples of torch's operator database
-need the package expecttest besides. A bound that a figure does not keep is marked, and the exit status is then 1.
+Every ratio is of two values measured in turns in this run. It needs torch; the samples of torch's operator database
+also need the package expecttest. A figure that misses its bound is marked, and the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _records(figures: Sequence[Figure]) -> list[dict[str, object]]:
 
 def _show(figures: Sequence[Figure]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
-    said = machine()
-    console.print(f"{said['cpu']}, {said['cores']} cores, load {said['load'][0]}")
+    described = machine()
+    console.print(f"{described['cpu']}, {described['cores']} cores, load {described['load'][0]}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("part", "what", "ours", "unit", "beside", "other", "ratio", "bound", ""):
         table.add_column(heading, justify="right" if heading in ("ours", "other", "ratio") else "left", overflow="fold")

@@ -1,6 +1,6 @@
-"""Whole runs from the shell: two workers against one, time to the first verdict, and the cost of ``--help``.
+"""Whole runs from the shell: two workers and one, time to the first verdict, and the cost of ``--help``.
 
-Each is a process of its own, started as from a shell.
+Each is a separate process, started as from a shell.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def measure_workers(operators: Sequence[str], cases: int, rounds: int) -> Iterat
 
 
 def _run_seconds(workers: int, options: Sequence[str]) -> tuple[float, float]:
-    """(from the first case to the last, from start to end) of a run."""
+    """Return the seconds from the first case to the last, and from start to end, of a run."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         started = time.time()
@@ -52,14 +52,14 @@ def _run_seconds(workers: int, options: Sequence[str]) -> tuple[float, float]:
 
 
 def _checked(command: Sequence[str]) -> None:
-    """Run it; whatever the verdict is, it must have been a run."""
+    """Run a command that must end as a run, with any verdict."""
     ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if ended.returncode not in (0, 1, 2):
         raise SystemExit(f"{' '.join(command)} ended with {ended.returncode}:\n{ended.stdout[-2000:]}")
 
 
 def measure_start(rounds: int) -> Iterator[Figure]:
-    """Seconds from the start of a run to its first verdict, with what is compiled on first use missing and there."""
+    """Yield the seconds from the start of a run to its first verdict, before and after code was compiled."""
     with tempfile.TemporaryDirectory() as cache:
         cold = _first_verdict_seconds(cache)
         measures = {
@@ -81,7 +81,7 @@ def measure_start(rounds: int) -> Iterator[Figure]:
 
 
 def _first_verdict_seconds(cache: str) -> float:
-    """Start a run of the smoke plan and end it once it has judged something."""
+    """Return the seconds until a run of the smoke plan has judged something; then end it."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
@@ -97,7 +97,7 @@ def _first_verdict_seconds(cache: str) -> float:
 
 
 def _first_verdict(report: Path, run: subprocess.Popen[bytes]) -> float:
-    """When the first row of a run was judged."""
+    """Return the time when the first row of a run was judged."""
     while run.poll() is None:
         for journal in report.glob("rows/*.jsonl"):
             for line in journal.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -108,7 +108,7 @@ def _first_verdict(report: Path, run: subprocess.Popen[bytes]) -> float:
 
 
 def _cpu_seconds(command: Sequence[str]) -> float:
-    """Processor time of a command."""
+    """Return the processor time of a command."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -118,7 +118,7 @@ def _cpu_seconds(command: Sequence[str]) -> float:
 
 
 def measure_finding(chosen: Sequence[str], every: int) -> Iterator[Figure]:
-    """Cases and seconds until a seeded defect is found, the median over every ``every``-th of them."""
+    """Yield cases and seconds until a seeded defect is found, the median over every ``every``-th defect."""
     names = list(chosen) or list(defects())[::every]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "score"

@@ -2,12 +2,13 @@
 
     python studies/detection.py [-n 2] [--defect ID]
 
-A list is imitated, not copied: the shapes, gradients and indices that its owner draws, and nothing that it never does
-(strided tensors, index recipes of ours, NaN among numbers, poisoned memory). A defect counts as found by a list when
-the list's own standard rejects a case that it accepts from the honest emulator, or when a case ends the process. The
-second table holds every standard against outputs of one call each of this suite's cases (the first round of its smoke
-plan). It also counts the outputs of the honest emulator that a standard fails. Exits with 1 if the suite's own
-criterion fails one.
+A list is imitated, not copied: it has the shapes, gradients and indices that its owner draws. It has nothing that its
+owner never does (strided tensors, our index recipes, NaN among numbers, poisoned memory). A list finds a defect if its
+own standard rejects a case that it accepts from the honest emulator, or if a case ends the process.
+
+The second table judges by every standard the outputs of our own cases, one call each (the first round of the smoke
+plan). It also counts the outputs of the honest emulator that a standard fails. Exits with 1 if our own criterion fails
+one.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _ADAPTIVE = ("AdaptiveMaxPool2dBackward", "AdaptiveMaxPool3dBackward")
 
 @dataclass(frozen=True)
 class Peer:
-    """A kind of case list: ``draw`` makes all of a case but its dtypes, ``standard`` judges the output.
+    """A kind of case list: ``draw`` makes a case without its dtypes, ``standard`` judges the output.
 
-    ``poisons``: whether its owner fills the output with NaN before the call; otherwise the output starts as zeros.
+    ``poisons``: its owner fills the output with NaN before the call; otherwise the output starts as zeros.
     """
 
     name: str
@@ -62,15 +63,15 @@ class Peer:
     poisons: bool = False
 
     def cases(self, backend: Backend) -> list[Case]:
-        """Its cases in the dtypes that ``backend`` has; the same every time."""
+        """Return its cases in the dtypes of ``backend``, the same every time."""
         lots = random.Random(self.name)
-        found = []
+        drawn = []
         for fields in self.draw(lots):
             pairs = _dtype_pairs(backend, fields["operator"])
             if pairs:
                 dtype, index_dtype = lots.choice(pairs)
-                found.append(Case.of(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
-        return [case for case in found if not case.has_empty_window]
+                drawn.append(Case.of(**fields, dtype=dtype, index_dtype=index_dtype, seed=lots.randrange(2**32)))
+        return [case for case in drawn if not case.has_empty_window]
 
 
 def _dtype_pairs(backend: Backend, operator: str) -> list[tuple[str, str]]:
@@ -83,7 +84,7 @@ def _dtype_pairs(backend: Backend, operator: str) -> list[tuple[str, str]]:
 
 
 def _operator_library(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """System tests of the operator library: uniform gradients, forward indices, dilation 1, whole tensors."""
+    """Yield system tests of the operator library: uniform gradients, forward indices, dilation 1, whole tensors."""
     for number in range(120):
         operator = _WINDOWED[number % 3] if number % 5 else lots.choice(_ADAPTIVE)
         rank = OPERATORS[operator].spatial_rank
@@ -111,7 +112,7 @@ def _operator_library(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def _ttk(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """Make the other test tool's rows: kernel 2 equal to the stride, integers in [-128, 127] ahead of the forward."""
+    """Yield the other test tool's rows: kernel 2 equal to the stride, integers in [-128, 127] before the forward."""
     for channels, size in ((3, 16), (16, 32), (32, 56), (64, 14), (1, 64)):
         yield {
             "operator": "MaxPool2dWithIndicesBackward",
@@ -127,7 +128,7 @@ def _ttk(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def _opinfo(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """Make samples of a framework's operator database: small inputs, every attribute, a gradient of ones."""
+    """Yield samples of a framework's operator database: small inputs, every attribute, a gradient of ones."""
     for kernel, stride, ceil_mode, dilation, padded in product((2, 3), (2, 1, 0), (False, True), (1, 2), (False, True)):
         for shape in ((1, 3, 6, 8), (3, 6, 8), (2, 1, 6, 6)):
             yield {
@@ -144,7 +145,7 @@ def _opinfo(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 def _benchdnn(lots: random.Random) -> Iterator[dict[str, Any]]:
-    """Make a deep learning library's cases: small integers, overlapping and dilated windows, forward indices."""
+    """Yield a deep learning library's cases: small integers, overlapping and dilated windows, forward indices."""
     for _ in range(96):
         rank = lots.choice((2, 2, 3))
         kernel = tuple(lots.randint(1, 5) for _ in range(rank))
@@ -161,7 +162,7 @@ def _benchdnn(lots: random.Random) -> Iterator[dict[str, Any]]:
 
 
 class Benchdnn(Standard):
-    """No error at all on data whose sums are exact; any other data do not apply."""
+    """No error at all on data with exact sums; other data do not apply."""
 
     def count(self, part: Deviations) -> Figures:
         exact = (part.golden == part.rounded) & (part.sums.residue == 0.0)
@@ -185,11 +186,11 @@ PEERS = (
     Peer("OpInfo samples", _TORCH, _opinfo),
     Peer("benchdnn pool", _BENCHDNN, _benchdnn, poisons=True),
 )
-"""Lists by whom they are of, each with the standard that its owner holds this operator against."""
+"""Lists by their owners, each with the standard of its owner for this operator."""
 
 
 OUR_CASES = "our cases"
-"""Beside the lists: the suite's own cases, judged by every standard."""
+"""Our own cases, judged by every standard."""
 
 JUDGES = (*(peer.name for peer in PEERS), OUR_CASES)
 
@@ -204,17 +205,17 @@ def judge_by_others(
     timeout: float,
     judges: Sequence[str] = JUDGES,
 ) -> dict[tuple[str, str], dict[str, Rejected]]:
-    """For the honest emulator of each product, and each (product, defect): what each list and standard rejects."""
+    """Return each list's and standard's rejections, for each product's honest emulator and each (product, defect)."""
     honest = [(product, HONEST) for product in dict.fromkeys(product for product, _ in seeded)]
-    asked = [(product, defect, judge) for product, defect in (*honest, *seeded) for judge in judges]
+    jobs = [(product, defect, judge) for product, defect in (*honest, *seeded) for judge in judges]
     tasks = [
         (product, defect, partial(_rejected_by, judge, own_cases[product], defect == HONEST))
-        for product, defect, judge in asked
+        for product, defect, judge in jobs
     ]
     rejected: dict[tuple[str, str], dict[str, Rejected]] = defaultdict(dict)
-    for number, said in in_processes(tasks, workers, timeout):
-        product, defect, judge = asked[number]
-        rejected[product, defect][judge] = dict.fromkeys(_columns(judge), _ENDED) if said is None else said
+    for number, answer in in_processes(tasks, workers, timeout):
+        product, defect, judge = jobs[number]
+        rejected[product, defect][judge] = dict.fromkeys(_columns(judge), _ENDED) if answer is None else answer
     return rejected
 
 
@@ -225,16 +226,16 @@ def finds(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: tuple
 
 
 def _columns(judge: str) -> list[str]:
-    """Label a judge's verdicts: a list by its own name, our cases by the standards that judge them."""
+    """Return the columns of a judge: a list's own name, or the standards that judge our cases."""
     return [*STANDARDS, "interval"] if judge == OUR_CASES else [judge]
 
 
 _ENDED = {-1}
-"""In place of the rejected cases of a judge whose process died or hung: something no list can overlook."""
+"""Replaces the rejected cases of a judge with a dead or hung process: no list can overlook that."""
 
 
 def _rejected_by(judge: str, own_cases: Sequence[Case], is_honest: bool, backend: Backend) -> Rejected:
-    """Numbers of the cases that are rejected: by the list of that name, or by each standard."""
+    """Return the numbers of the rejected cases: by the list of that name, or by each standard."""
     if judge == OUR_CASES:
         return rejecting_standards(backend, own_cases, is_honest)
     (peer,) = (peer for peer in PEERS if peer.name == judge)
@@ -242,9 +243,9 @@ def _rejected_by(judge: str, own_cases: Sequence[Case], is_honest: bool, backend
 
 
 def rejecting_standards(backend: Backend, cases: Sequence[Case], is_honest: bool) -> Rejected:
-    """Numbers of ``cases`` that each standard rejects; ``interval`` is the suite's criterion.
+    """Return the numbers of ``cases`` that each standard rejects; ``interval`` is our criterion.
 
-    A standard is asked where the criterion rejects, and of all that the honest emulator puts out.
+    A standard judges what the criterion rejects, and all outputs of the honest emulator.
     """
     rejected: Rejected = {name: set() for name in _columns(OUR_CASES)}
     for number, case in enumerate(cases):
@@ -296,9 +297,9 @@ def our_cases(products: Sequence[str], workers: int) -> dict[str, list[Case]]:
     first = next(rounds(surveys, PLANS["smoke"], 0, workers))
     return {
         product: [
-            asked.case
-            for asked in questions
-            if isinstance(asked, CaseQuestion) and asked.case.api.is_backward and not asked.case.has_bit_mask
+            question.case
+            for question in questions
+            if isinstance(question, CaseQuestion) and question.case.api.is_backward and not question.case.has_bit_mask
         ]
         for product, questions in first.questions.items()
     }
@@ -307,19 +308,19 @@ def our_cases(products: Sequence[str], workers: int) -> dict[str, list[Case]]:
 def _print_lists(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: Sequence[tuple[str, str]]) -> None:
     click.echo(f"| list | its standard | finds, of {len(seeded)} |\n|---|---|--:|")
     for peer in PEERS:
-        found = sum(bool(finds(rejected, each, peer.name)) for each in seeded)
-        click.echo(f"| {peer.name} | {peer.standard.name} | {found} |")
+        count = sum(bool(finds(rejected, each, peer.name)) for each in seeded)
+        click.echo(f"| {peer.name} | {peer.standard.name} | {count} |")
     together = sum(any(finds(rejected, each, peer.name) for peer in PEERS) for each in seeded)
     click.echo(f"| any of them | | {together} |\n")
 
 
 def _print_standards(rejected: Mapping[tuple[str, str], dict[str, Rejected]], seeded: Sequence[tuple[str, str]]) -> int:
-    """Print the table of standards; return how many outputs of the honest emulator the suite's own criterion fails."""
+    """Print the table of standards; return the number of honest outputs that our criterion fails."""
     click.echo("| standard | finds | honest failed |\n|---|--:|--:|")
     honest = list(dict.fromkeys((product, HONEST) for product, _ in seeded))
     for name in _columns(OUR_CASES):
-        found = sum(name in finds(rejected, each, OUR_CASES) for each in seeded)
-        click.echo(f"| `{name}` | {found} | {sum(len(rejected[each][OUR_CASES][name]) for each in honest)} |")
+        count = sum(name in finds(rejected, each, OUR_CASES) for each in seeded)
+        click.echo(f"| `{name}` | {count} | {sum(len(rejected[each][OUR_CASES][name]) for each in honest)} |")
     return sum(len(rejected[each][OUR_CASES]["interval"]) for each in honest)
 
 
@@ -328,7 +329,7 @@ def _print_standards(rejected: Mapping[tuple[str, str], dict[str, Rejected]], se
 @click.option("--defect", "chosen", multiple=True, metavar="ID", help="Only this defect, repeatable.")
 @click.option("--timeout", default=300.0, show_default=True, help="Seconds that a judge may take on one defect.")
 def main(workers: int, chosen: tuple[str, ...], timeout: float) -> None:
-    library()  # built once, before every process wants it
+    library()  # before all processes need it
     known = defects()
     seeded = [(known[name].products[0], name) for name in chosen or known]
     products = list(dict.fromkeys(product for product, _ in seeded))

@@ -1,8 +1,8 @@
-"""The compiled sums and criterion against the specification, on many small cases.
+"""The compiled sums and criterion compared with the specification, on many small cases.
 
     python studies/exact_criterion.py [--cases 20000]
 
-Prints how many candidates were held against it, and fails with the first that disagrees.
+Prints the number of compared candidates, and fails with the first that disagrees.
 """
 
 from __future__ import annotations

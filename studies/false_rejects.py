@@ -60,7 +60,7 @@ def main(elements: int, seed: int) -> None:
 def measure(
     fmt: FloatFormat, model: AccumulationModel, elements: int, rng: np.random.Generator
 ) -> tuple[int, int, int]:
-    """(elements judged, rejected, with a tolerance) for one model."""
+    """Return the numbers of elements (judged, rejected, with a tolerance) for one model."""
     judged = rejected = tolerant = 0
     while judged < elements:
         k = int(rng.choice(MULTIPLICITIES))

@@ -1,13 +1,14 @@
-"""Truth of the first sentence of a short red run, on cases that nobody had seen when it was said.
+"""Truth of the first sentence of a short red run, on cases that it has not seen.
 
     python studies/first_sentence.py [--seed 36] [--defects 12] [--cases 16] [--fresh 2000] [--diagnose 5] [DEFECT...]
 
-A defect is asked one aspect of one operator at a time, --cases cases in each pair of dtypes, in an order that is drawn,
-until three fail: as somebody sees it who tries a kernel. Further cases are asked, as at the end of a session. The
-condition of the first sentence is then held against fresh cases of all that it speaks of, of another seed: those that
-fail with the defect and not without it, and those that conform though they were held to a check that it breaks.
-Told are the share of the failing ones that the condition covers, and of the covered ones that fail; a sentence is false
-if most of these conform. Without names as many defects are drawn as --defects says. Exits with 1 if one is false.
+A defect is tested like a new kernel: with one aspect of one operator at a time, --cases cases per pair of dtypes, in a
+drawn order, until three fail. Further cases follow, as at the end of a session. The condition of the first sentence is
+then tested on fresh cases in its scope, of another seed. These are cases that fail only with the defect, and cases that
+conform though a broken check judged them.
+
+It prints the share of the failing cases that the condition covers, and of the covered cases that fail. A sentence is
+false if most covered cases conform. Without names --defects defects are drawn. Exits with 1 if a sentence is false.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ from poolproof.suites.run.diagnosis import narrow_down
 from poolproof.suites.run.sandbox import Sandbox
 
 LEAST = 3
-"""Failing cases of a run that is red enough to have a condition."""
+"""Least failing cases of a run to have a condition."""
 
 MOST_HANGS = 6
-"""Time-outs after which a defect is asked no more: each takes seconds."""
+"""Timeouts after which a defect is not tested further: each takes seconds."""
 
 
 def answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
@@ -58,7 +59,7 @@ def answers(sandbox: Sandbox, questions: Sequence[Question]) -> Iterator[Row]:
 
 @contextmanager
 def emulator(product: str, defect: str) -> Iterator[Sandbox]:
-    """Judge on the emulator with a defect; it reads that once, when it is loaded."""
+    """Judge on the emulator with a defect, which it reads only when it is loaded."""
     os.environ[VARIABLE] = defect
     with TemporaryDirectory() as scratch:
         sandbox = Sandbox(backend_name(product), Path(scratch), "study", 5.0)
@@ -75,23 +76,23 @@ def surveyed(product: str) -> Survey:
 
 
 def short_runs(product: str, cases: int, lots: random.Random) -> Iterator[tuple[str, list[Question]]]:
-    """Yield what is asked of one operator in one aspect, by a name, in a drawn order."""
+    """Yield (name, questions in a drawn order) of one operator and aspect."""
     subjects = [each for each in surveyed(product).subjects if each.unsupported is None]
     pairs = sorted({(each.operator.name, aspect) for each in subjects for aspect in ASPECTS})
     for operator, aspect in lots.sample(pairs, len(pairs)):
         own = [each for each in subjects if each.operator.name == operator]
-        asked = list(blocks(own, [ASPECTS[aspect]], Plan("short", cases, ""), 0))
-        if 0 < sum(block.count for block in asked) <= MOST_ASKED:
-            yield f"{operator}, {aspect}", [question for block in asked for question in block.questions()]
+        own_blocks = list(blocks(own, [ASPECTS[aspect]], Plan("short", cases, ""), 0))
+        if 0 < sum(block.count for block in own_blocks) <= MOST_ASKED:
+            yield f"{operator}, {aspect}", [question for block in own_blocks for question in block.questions()]
 
 
 MOST_ASKED = 400
-"""Cases of a run that is short; large lists are none."""
+"""Most cases of a short run; large lists are left out."""
 
 
 @cache
 def fresh_cases(product: str, number: int, seed: int, scope: tuple[tuple[str, str], ...]) -> Sequence[Question]:
-    """Draw cases of the operators, dtypes and aspects in scope; none of a list, which is the same for every seed."""
+    """Draw cases of the operators, dtypes and aspects in scope; not of lists, which are the same for every seed."""
     of = dict(scope)
     aspects = [aspect for aspect in CASE_ASPECTS.values() if aspect.id == of.get("aspect", aspect.id)]
     subjects = [
@@ -102,13 +103,13 @@ def fresh_cases(product: str, number: int, seed: int, scope: tuple[tuple[str, st
     each = 12 if "aspect" not in of else number // max(sum(subject.unsupported is None for subject in subjects), 1)
     cheap = [aspect for aspect in aspects if not aspect.costly]
     drawn = blocks(subjects, cheap, Plan("fresh", each, ""), seed)
-    asked = [question for block in drawn if isinstance(block, CaseBlock) for question in block.questions()]
-    return random.Random(seed).sample(asked, min(number, len(asked)))
+    candidates = [question for block in drawn if isinstance(block, CaseBlock) for question in block.questions()]
+    return random.Random(seed).sample(candidates, min(number, len(candidates)))
 
 
-def answered(product: str, defect: str, asked: Sequence[Question]) -> list[Row]:
+def answered(product: str, defect: str, questions: Sequence[Question]) -> list[Row]:
     with emulator(product, defect) as sandbox:
-        return list(answers(sandbox, asked))
+        return list(answers(sandbox, questions))
 
 
 @cache
@@ -118,7 +119,7 @@ def failing_without(product: str, number: int, seed: int, scope: tuple[tuple[str
 
 
 def covers(cluster: FailureCluster, row: Row) -> bool:
-    """Tell whether a row is of what the sentence speaks and meets the condition; a feature that it lacks meets none."""
+    """Tell whether a row is in the sentence's scope and meets the condition; a missing feature does not."""
     values = features_of(row)
     return all(row[column] == value for column, value in cluster.scope) and all(
         term.feature in values and term.is_met_by(values[term.feature]) for term in cluster.terms
@@ -126,7 +127,7 @@ def covers(cluster: FailureCluster, row: Row) -> bool:
 
 
 def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str]) -> tuple[int, int, int]:
-    """Count the fresh cases that fail, those that the condition covers, and those that do both."""
+    """Return the numbers of fresh cases that fail, that the condition covers, and that do both."""
     broken = {check for (_, check), _ in cluster.kinds}
     failing = [row for row in rows if row["verdict"] in FAILED and row["case_id"] not in without]
     conforming = [
@@ -140,11 +141,11 @@ def shares(cluster: FailureCluster, rows: Sequence[Row], without: Collection[str
 
 
 def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[str, FailureCluster | None]:
-    """Ask a defect a short run, and further cases; return what was asked, and what is told first."""
+    """Judge a short run of a defect, and further cases; return the run's name, and the first cluster."""
     product = defects()[defect].products[0]
     with emulator(product, defect) as sandbox:
-        for name, asked in short_runs(product, cases, random.Random(f"{seed} {defect}")):
-            rows = list(answers(sandbox, asked))
+        for name, questions in short_runs(product, cases, random.Random(f"{seed} {defect}")):
+            rows = list(answers(sandbox, questions))
             what = f"{name}, {len(rows)} cases"
             if sum(row["verdict"] in FAILED for row in rows) >= LEAST:
                 break
@@ -165,7 +166,7 @@ def of_a_short_run(defect: str, cases: int, seconds: float, seed: int) -> tuple[
 
 
 def is_false(defect: str, what: str, first: FailureCluster | None, fresh: int, seed: int) -> bool:
-    """Print what is told first of a defect, and what of it holds; return whether it is false."""
+    """Print the first sentence about a defect, and how much of it is true; return whether it is false."""
     product = defects()[defect].products[0]
     print(f"{defect} ({what}): {describe(first) if first else 'nothing'}", flush=True)
     for line in first.probed if first else ():

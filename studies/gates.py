@@ -1,15 +1,15 @@
-"""Gates of a refactoring: what has to stay the same, frozen in one state and compared with the next.
+"""Gates of a refactoring: results that must stay the same, frozen in one state and compared with the next.
 
     python studies/gates.py freeze FOLDER [--only PART]...
     python studies/gates.py compare OLD NEW [--ignore COLUMN]...
 
-``freeze`` looks at the poolproof of the Python that runs it, so another checkout is frozen by this file and that
-checkout's interpreter. ``compare`` prints for each part that it is equal, or what differs, and exits with 1 where
-anything does. Without ``--only`` the parts of minutes are frozen, which are all but the score.
+``freeze`` uses the poolproof of the Python that runs it: to freeze another checkout, run this file by that checkout's
+interpreter. ``compare`` prints for each part that it is equal, or its differences, and exits with 1 if there are any.
+Without ``--only`` all parts except the score are frozen, which take minutes.
 
-| part | what is frozen |
+| part | frozen |
 |---|---|
-| ids | ids of the cases of each plan, backend and seed, block by block, and the groups that have to be judged |
+| ids | ids of the cases of each plan, backend and seed, block by block, and the mandatory groups |
 | rows | the rows of one smoke run for each backend, without times |
 | score | each seeded defect with the cases until it is found: lost, or later by more than a tenth, differs |
 """
@@ -38,15 +38,15 @@ IDS = (
     ("soak", "torch-cpu", 0),
 )
 ONE_IN = {"smoke": 1, "acceptance": 50, "soak": 500}
-"""Of so many blocks one is drawn: its cases follow from the seed and its name alone. Groups are all counted."""
+"""One block of this many is drawn: its cases follow from seed and name only. All groups are counted."""
 
 RUNS = {"torch-cpu": (), "emulator-a2": ("--cases", "3"), "emulator-950": ("--cases", "3")}
 VARIES = ("seconds", "call_seconds", "worker", "judged_at")
-"""Columns of a row that no two runs agree in."""
+"""Columns of a row that differ between any two runs."""
 
 KEY = ["backend", "operator", "dtype", "index_dtype", "block", "case_id", "nth"]
 RACING = "atomic 1"
-"""Stands in the route of a call whose additions are made in whatever order threads come; without determinism only."""
+"""Part of the route of a call that adds in the order of its threads; only without deterministic mode."""
 
 RACED = r"n_bitexact|n_inexact|(max|mean|ulp|k|repeat)_.*|mere|mare|bias_ulp|margin_min|outputdigest_of"
 """Columns in which two runs of such a call may differ."""
@@ -59,13 +59,13 @@ def run(*words: object, status: Iterable[int] = (0,)) -> None:
     """Run this Python with ``words``."""
     ended = subprocess.run([sys.executable, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if ended.returncode not in status:
-        said = ended.stdout.decode(errors="replace")[-3000:]
-        raise click.ClickException(f"{' '.join(map(str, words))} ended with {ended.returncode}:\n{said}")
+        printed = ended.stdout.decode(errors="replace")[-3000:]
+        raise click.ClickException(f"{' '.join(map(str, words))} ended with {ended.returncode}:\n{printed}")
 
 
 def session(folder: str, *options: str, status: Iterable[int] = (0, 1)) -> None:
-    asked = ("--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider", "--ci", "none", "--diagnose", "0")
-    run("-m", "pytest", *asked, "--report", folder, *options, status=status)
+    options_of_all = ("--pyargs", "poolproof.suites", "-q", "-p", "no:cacheprovider", "--ci", "none", "--diagnose", "0")
+    run("-m", "pytest", *options_of_all, "--report", folder, *options, status=status)
 
 
 def write_json(folder: Path, value: object) -> None:
@@ -81,7 +81,7 @@ def digest_of(*lines: str) -> str:
 
 
 class OneIn(int):
-    """The blocks that are drawn, as a container of (backend, block)."""
+    """The drawn blocks, as a container of (backend, block)."""
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
         return int(digest_of(pair[1]), 16) % self == 0
@@ -97,7 +97,7 @@ def drawn(record: Mapping[str, Any], wanted: OneIn) -> Iterator[tuple[str, list[
 
 
 def summary_of(blocks: Iterable[tuple[str, list[str]]], groups: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Summarise cases by a hash of the ids of each block and of all, and what has to be judged by one of its groups."""
+    """Return hashes of the ids of each block and of all, and of the mandatory groups."""
     cases = dict(blocks)
     every = [f"{block} {case}" for block, ids in cases.items() for case in ids]
     parts = {"all": every} | {f"block {block}": ids for block, ids in cases.items()}
@@ -120,7 +120,7 @@ def freeze_ids(folder: Path) -> None:
             session(scratch, *options, status=(0, 2))
             record = json.loads(Path(scratch, "run.json").read_text(encoding="utf-8"))
         summary = summary_of(drawn(record, OneIn(ONE_IN[plan])), record["mandatory"])
-        frozen |= {f"{name}: {part}": said for part, said in summary.items()}
+        frozen |= {f"{name}: {part}": hashed for part, hashed in summary.items()}
     write_json(folder, frozen)
 
 
@@ -135,7 +135,7 @@ def freeze_rows(folder: Path) -> None:
 
 
 def write_rows(rows: pd.DataFrame, path: Path) -> None:
-    """Write every cell as JSON, but for what varies, with a hash of each row; ``nth`` counts rows of the same case."""
+    """Write every cell as JSON, except varying columns, with a hash of each row; ``nth`` counts rows of a case."""
     text = pd.DataFrame({name: [_text(cell) for cell in rows[name]] for name in rows if name not in VARIES})
     lines = text.agg("\n".join, axis=1)
     text = text.assign(sha256=lines.map(digest_of)).sort_values([*KEY[:-1], "sha256"], ignore_index=True)
@@ -160,7 +160,7 @@ def freeze_score(folder: Path) -> None:
 
 
 def compare_ids(old: Path, new: Path, _ignored: Iterable[str]) -> Iterator[str]:
-    """Name what is in one of two freezes alone, and what is not the same in both."""
+    """Yield entries that only one of two freezes has, or that differ."""
     before, after = read_json(old), read_json(new)
     for name in dict.fromkeys([*before, *after]):
         if before.get(name) != after.get(name):
@@ -168,7 +168,7 @@ def compare_ids(old: Path, new: Path, _ignored: Iterable[str]) -> Iterator[str]:
 
 
 def changed_rows(before: pd.DataFrame, after: pd.DataFrame, ignored: Iterable[str]) -> Iterator[str]:
-    """Name columns and rows of one frame alone, and for each column the rows that it differs in."""
+    """Yield columns and rows that only one frame has, and for each column the rows in which it differs."""
     for change, one, other in (("gone", before, after), ("new", after, before)):
         yield from (f"column {name} {change}" for name in one.columns.difference(other.columns))
     left, right = before.set_index(KEY), after.set_index(KEY)
@@ -194,7 +194,7 @@ def compare_rows(old: Path, new: Path, ignored: Iterable[str]) -> Iterator[str]:
 
 
 def compare_score(old: Path, new: Path, _ignored: Iterable[str]) -> Iterator[str]:
-    """Name each defect that is found no more, or only after more than `LATER` times as many cases."""
+    """Yield each defect that is no longer found, or only after more than `LATER` times as many cases."""
     before, after = read_json(old), read_json(new)
     for name, was in before.items():
         now = after.get(name, {"found": False})

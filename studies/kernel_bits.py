@@ -1,15 +1,17 @@
-"""Recorded bits and tiling keys of the vendor's kernels against those of the emulator, or of the sources of today.
+"""Recorded bits and tiling keys of the vendor's kernels, compared with the emulator, or with today's sources.
 
     python studies/kernel_bits.py [--product A2] [--dtype float32] [--seeded] [--show 5]
     python studies/kernel_bits.py --sources ops-nn [--product A2] [--dtype float32]
 
 The recording (`meta_tests/golden`) is of ops-nn at e5c3fa93 on another model of Ascend C, one JSON object a line:
-``product``; ``case``; ``route``, the tiling and its key; ``sha256`` of grad_input; ``verdict``; and ``bits_are``:
-"only" where the kernel can give no others, "one of several" where atomic additions come in the order of cores or
-threads, and "undefined" where the device chooses. Exits with 1 where bits that are the only ones differ, but for
-kernels that violate: the emulator is right there, and ``--seeded`` gives it the fault of these kernels. Cases of a
-dtype that aclnn refuses in 2-D are computed as planes of depth 1 in 3-D. With ``--sources`` kernels are compiled from a
-checkout; their keys are not compared, since how a template's key is encoded is up to the host framework.
+``product``; ``case``; ``route``, the tiling and its key; ``sha256`` of grad_input; ``verdict``; and ``bits_are``.
+``bits_are`` is "only" if the kernel can give no other bits, "one of several" if atomic additions follow the order of
+cores or threads, and "undefined" if the device chooses.
+
+Exits with 1 if bits of "only" differ, except for kernels that violate: the emulator is right there, and ``--seeded``
+gives it the fault of these kernels. Cases of a dtype that aclnn refuses in 2-D are computed as planes of depth 1 in
+3-D. With ``--sources`` kernels are compiled from a checkout. Their keys are not compared, because the host framework
+defines the encoding of a template's key.
 """
 
 from __future__ import annotations
@@ -43,13 +45,13 @@ from poolproof.suites.judging.expected import unsupported
 RECORDED = Path(__file__).parents[1] / "meta_tests" / "golden" / "kernel_bits.jsonl.gz"
 
 KEYS = {"10000": "1", "10010": "1025", "10001": "2049"}
-"""Tiling keys of the 950 that the recording spells in another way than the emulator."""
+"""Tiling keys of the 950 that the recording spells differently from the emulator."""
 
 NO_KEY = ("AdaptiveMaxPool3dGrad Simt", "nothing to compute")
-"""Routes whose keys say nothing: those kernels took indices as they came, where aclnn casts them; and empty tensors."""
+"""Routes with meaningless keys: kernels that took uncast indices, which aclnn casts, and empty tensors."""
 
 FAULTS = {"A2": "dilation_blind_overlap", "950": ""}
-"""The seeded defects by which the emulator of a product does what the recorded kernels do wrong, value for value."""
+"""Seeded defects by which a product's emulator has the faults of the recorded kernels, value for value."""
 
 
 KERNELS_950 = {
@@ -76,21 +78,21 @@ def main(sources: Path | None, products: tuple[str, ...], dtype: str | None, see
         own = [row for row in rows if row["product"] == product]
         given = product, own, FAULTS[product] if seeded else "", sources is not None
         with get_context("spawn").Pool(1) as pool:  # a process can have one emulator
-            found = pool.apply(compute, given)
-        must_differ += report(product, list(zip(own, found, strict=True)), show)
+            results = pool.apply(compute, given)
+        must_differ += report(product, list(zip(own, results, strict=True)), show)
     sys.exit(must_differ > 0)
 
 
 def compute(product: str, rows: list[dict[str, Any]], defects: str, from_sources: bool) -> list[tuple[str, str]]:
-    """(sha256 of grad_input, route or "") of each row on the emulator or on kernels."""
+    """Return (sha256 of grad_input, route or "") of each row on the emulator or on kernels."""
     os.environ[VARIABLE] = defects
-    found = []
+    results = []
     for row in rows:
         case = Case.from_record(row["case"])
         backend = kernel(product, row["route"], case) if from_sources else emulator(product)
         operands = make_operands(case)
         gradient = operands.gradient.copy()
-        gradient[np.isnan(gradient)] = np.nan  # those that were recorded had no payloads
+        gradient[np.isnan(gradient)] = np.nan  # the recorded NaN had no payloads
         call = allocate(replace(operands, gradient=gradient))
         if not from_sources and unsupported(backend, case.api, case.dtype, case.index_dtype) is not None:
             call = lifted(call)
@@ -98,8 +100,8 @@ def compute(product: str, rows: list[dict[str, Any]], defects: str, from_sources
         if outcome.status is not Status.COMPLETED:
             raise click.ClickException(f"{product} {case.to_json()}: {outcome.message}")
         result = call.tensors["grad_input"].array.tobytes()
-        found.append((hashlib.sha256(result).hexdigest(), "" if from_sources else backend.route(call)))
-    return found
+        results.append((hashlib.sha256(result).hexdigest(), "" if from_sources else backend.route(call)))
+    return results
 
 
 @cache
@@ -119,7 +121,7 @@ def compiled(name: str, dtype: str) -> Backend:
 
 
 def lifted(call: Call) -> Call:
-    """Make the 3-D call on planes of depth 1 of a contiguous 2-D one, on the same memory."""
+    """Return the 3-D call on planes of depth 1 of a contiguous 2-D call, on the same memory."""
     windows = call.attributes
     assert isinstance(windows, Windowed)
     lists = {name: getattr(windows, name) for name in LIFTED}
@@ -138,7 +140,7 @@ def _lifted(tensor: Tensor) -> Tensor:
 
 
 def report(product: str, compared: list[tuple[dict[str, Any], tuple[str, str]]], show: int) -> int:
-    """Print what is equal, by template; the number of rows that differ and must not."""
+    """Print the equal rows by template; return the number of rows that differ and must not."""
     counts: Counter[tuple[str, str]] = Counter()
     shown: Counter[str] = Counter()
     must_differ = 0
@@ -176,7 +178,7 @@ def line(counts: Counter[tuple[str, str]], templates: list[str], kinds: tuple[st
 
 
 def template_and_key(route: str) -> tuple[str, str]:
-    """(template with its key, key alone) of a recorded route or one of the emulator's."""
+    """Return (template with its key, key) of a recorded route or one of the emulator's."""
     if match := re.search(r"; key (\S+);", route):
         return route, match[1]
     *_, tiling, key = re.sub(r" (full|simd\d)?$", "", route).split(" ")

@@ -2,13 +2,19 @@
 
     python studies/kernel_history.py --sources OPS_NN.git [--only 366a307b3] [--slow]
 
-``--sources`` is a git directory of hicann/ops-nn. Of each fix one case is replayed on the sources before and after it.
-They are the commit and its parent, or, where the parent does not build on the model ("reverted"), `BASE` with and
-without the commit's lines. What found the fault first is printed, too: the smoke plan in float32 and int32; a target
-of the plan (``suites/cases/targets.py``), which takes about ten minutes here and needs ``--slow``; the watch, which
-needs no wrong value; the watch with an assumption switched in the manifest, which finds other places, too. Exits with 1
-where a fault is not found before its fix, or anything is found after it without such a switch. Needs `git`, `tar` and
-`patch`.
+``--sources`` is a git directory of hicann/ops-nn. One case of each fix is replayed on the sources before and after it.
+They are the commit and its parent. If the parent does not build on the model ("reverted"), they are `BASE` with and
+without the commit's lines.
+
+It also prints what found the fault first:
+
+- the smoke plan in float32 and int32
+- a target of the plan (``suites/cases/targets.py``), which takes about ten minutes and needs ``--slow``
+- the watch, which needs no wrong value
+- the watch with an assumption switched in the manifest, which also finds other places
+
+Exits with 1 if a fault is not found before its fix, or if anything is found after it without such a switch. Needs
+`git`, `tar` and `patch`.
 """
 
 from __future__ import annotations
@@ -70,7 +76,7 @@ a024eadfa, 7c6e80045 32 bits that only planes of more than 2^31 cells need: no m
 
 MANIFEST_CHANGES = {
     "": ('"int32", "int64"', '"int32"'),  # half of the time, and kernels before June 2026 need functions for int64
-    "2f541bc3e": (', pool_3d_common = "pooling/pool_3d_common/op_kernel"', ""),  # is not there yet
+    "2f541bc3e": (', pool_3d_common = "pooling/pool_3d_common/op_kernel"', ""),  # does not exist yet
     "0f9312a55": ("auto_sync = false", "auto_sync = false\nassume = { vector_pipe_in_order = false }"),
 }
 
@@ -86,7 +92,7 @@ def main(sources: Path, only: tuple[str, ...], slow: bool) -> None:
         fix = Fix(*head.split(), what, case)
         if fix.commit not in only if only else fix.found_by == "target" and not slow:
             continue
-        with TemporaryDirectory() as folder:  # one for both, so that what a fix leaves is compiled once
+        with TemporaryDirectory() as folder:  # one for both: files that a fix leaves unchanged are compiled once
             before, after = (replay(sources, Path(folder, "sources"), fix, is_fixed) for is_fixed in (False, True))
         is_clean = after.startswith("conforms") or fix.found_by == "assumption"
         wrong += before.startswith("conforms") or not is_clean
@@ -107,8 +113,8 @@ def replay(sources: Path, folder: Path, fix: Fix, is_fixed: bool) -> str:
     (folder / "kernel.toml").write_text(manifest, encoding="utf-8")
     command = ["poolproof", "replay", "--backend", "ascendc:kernel.toml", "--sources", str(folder), fix.case]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"^(conforms|(?:violates|crashed|timed out)[\w:, ]*)", done.stdout, re.MULTILINE)
-    return found[1] if found else f"no verdict: {(done.stdout + done.stderr).strip()[-300:]}"
+    match = re.search(r"^(conforms|(?:violates|crashed|timed out)[\w:, ]*)", done.stdout, re.MULTILINE)
+    return match[1] if match else f"no verdict: {(done.stdout + done.stderr).strip()[-300:]}"
 
 
 def check_out(sources: Path, folder: Path, fix: Fix, is_fixed: bool) -> None:

@@ -1,16 +1,16 @@
-"""What libraries that harm the process they live in can do to verdicts: nothing, but to the calls that do the harm.
+"""Libraries that harm their process: they may change the verdicts of the harmful calls only.
 
     python studies/misdeeds.py [--only NAME]... [--cases 24]
 
-judges cases on a correct backend, a third of whose calls do one misdeed besides, in the processes of a real run, and
-prints for each misdeed what became of those calls and whether all other rows are those of an honest run. Ends with 1
-where more calls that did harm conform than deaths are told that came after a call, where another call's row differs,
-or where a pickle that a call sent was run. `twenty_gigabytes` may bring a small machine into need of memory and is made
-only by name; what the machine cannot do is left out, with the reason.
+It judges cases on a correct backend, of which a third of the calls do one misdeed, in the processes of a real run. It
+prints for each misdeed the verdicts of those calls, and whether all other rows are those of an honest run. Exits with 1
+if more harmful calls conform than deaths after a call are reported, if another call's row differs, or if a pickle from
+a call was run. `twenty_gigabytes` may exhaust a small machine's memory and runs only by name. Misdeeds that the machine
+cannot do are skipped, with the reason.
 
-A call that signals the parent may end before the signal arrives, and conforms then; one death may come after two such
-calls. Who sent a SIGKILL cannot be told, and one from outside accuses nobody: after
-`sigkill_to_the_parent` calls conform, and the reason of a row may say that it was asked again.
+A call that signals the parent may end before the signal arrives, and then conforms; one death may follow two such
+calls. The sender of a SIGKILL is unknown, and one from outside is nobody's fault. So calls conform after
+`sigkill_to_the_parent`, and the reason of a row may say that it was judged again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from poolproof.suites.run.sandbox import Sandbox
 VARIES = {"seconds", "call_seconds", "judged_at", "backend", "given", "worker"}
 BY_NAME_ALONE = ("twenty_gigabytes",)
 KILLS_LATE = ("sigterm_to_the_parent", "sigkill_to_the_parent")
-"""What may end the process only after the call."""
+"""Misdeeds that may end the process only after the call."""
 ACCUSES_NOBODY = ("output_of_131_megabytes", "numpy_monkeypatched", "sigkill_to_the_parent")
-"""What breaks no claim about a call: to print, to take from the adapter what it computes with, and to be killed after
-the call, as from outside."""
+"""Misdeeds that break no claim about a call: to print, to change code that the adapter uses, and to be killed after the
+call, as from outside."""
 
 
 def questions(cases: int) -> list[CaseQuestion]:
@@ -54,11 +54,11 @@ def questions(cases: int) -> list[CaseQuestion]:
     ]
 
 
-def judged(backend: str, asked: list[CaseQuestion]) -> list[Row]:
+def judged(backend: str, cases: list[CaseQuestion]) -> list[Row]:
     with TemporaryDirectory() as scratch:
         sandbox = Sandbox(f"misdeed_backends:{backend}", Path(scratch), "study", 5.0)
         try:
-            rows = [*sandbox.judge(asked)]
+            rows = [*sandbox.judge(cases)]
         finally:
             sandbox.close()
         return [*rows, *sandbox.unplanned]
@@ -73,8 +73,8 @@ def comparable(row: Row, varies: set[str] = VARIES) -> Row:
 @click.option("--cases", default=24, show_default=True)
 def main(only: tuple[str, ...], cases: int) -> None:
     set_import_folders([SUPPORT])
-    asked = questions(cases)
-    honest = judged("Scatter", asked)
+    cases_to_judge = questions(cases)
+    honest = judged("Scatter", cases_to_judge)
     wrong = False
     for name in only or [name for name in MISDEEDS if name not in BY_NAME_ALONE]:
         if name in LEFT_OUT:
@@ -82,15 +82,15 @@ def main(only: tuple[str, ...], cases: int) -> None:
             continue
         RUN_BY_A_PICKLE.unlink(missing_ok=True)
         began = time.monotonic()
-        rows = judged(f"backend_{name}", asked)
-        harming = [row for row, each in zip(rows, asked, strict=False) if each.case.attributes.rounds_up]
+        rows = judged(f"backend_{name}", cases_to_judge)
+        harming = [row for row, each in zip(rows, cases_to_judge, strict=False) if each.case.attributes.rounds_up]
         varies = VARIES | {"reason"} if name == "sigkill_to_the_parent" else VARIES
         others = [
             comparable(row, varies) == comparable(right, varies)
-            for row, right, each in zip(rows, honest, asked, strict=False)
+            for row, right, each in zip(rows, honest, cases_to_judge, strict=False)
             if not each.case.attributes.rounds_up
         ]
-        late = rows[len(asked) :]
+        late = rows[len(cases_to_judge) :]
         accused = [row for row in [*harming, *late] if row["verdict"] in FAILED]
         ends = Counter(f"{row['verdict']}: {row['reason'][:60]}" for row in accused or harming)
         unnoticed = sum(row["verdict"] == "conforms" for row in harming) > len(late)

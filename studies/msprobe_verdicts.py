@@ -1,9 +1,9 @@
-"""The rules of msprobe in `references/standards` against the package itself, on 36 made tensors.
+"""The rules of msprobe in `references/standards` compared with the package itself, on 36 made tensors.
 
     pip install mindstudio-probe==26.2.0 && python studies/msprobe_verdicts.py [--package FOLDER]
 
-compares the tensors with the package's two commands, acc_check and api_precision_compare, and prints where a verdict of
-ours is another. Ends with 1 if there is one. FOLDER is where `pip install --target` put the package.
+Judges the tensors with the package's two commands, acc_check and api_precision_compare, and prints where our verdict
+differs. Exits with 1 if one does. FOLDER is the target of `pip install --target`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from poolproof.references.standards.msprobe import Benchmark
 
 POOLS = ("max_pool2d", "max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")
 LEVELS = {**dict.fromkeys(POOLS, "L0"), "scatter_add_": "L1", "matmul": "L2"}
-"""APIs, and the level that the package's list gives them."""
+"""APIs, and their level in the package's list."""
 
 WORDS = {True: "pass", False: "error", None: "warning"}
 
@@ -42,7 +42,7 @@ FAULTS: list[tuple[str, tuple[float, ...], Any, Any]] = [
     ("one NaN", (1.0,), [0], lambda right, _: right * np.nan),
     ("one inf", (1.0,), [0], lambda right, _: right + np.inf),
 ]
-"""Name, scales of the values, cells (None: the largest value's), and what they hold instead."""
+"""Name, scales of the values, cells (None: the largest value's), and their replacement."""
 
 
 class Made(NamedTuple):
@@ -94,12 +94,12 @@ def theirs(tensors: list[Made], folder: Path) -> dict[tuple[str, str], list[str]
                 comparator.compare_output(f"Functional.{api}.{number}", data)
     tables = (str(folder / f"{name}.csv") for name in ("output", "second", "benchmark", "details"))
     api_precision_compare.api_precision_compare(api_precision_compare.CompareConfig(*tables))
-    found: dict[tuple[str, str], list[str]] = {}
+    verdicts: dict[tuple[str, str], list[str]] = {}
     for method, table in ("acc_check", "output_verdicts.csv"), ("benchmark", "benchmark.csv"):
         with (folder / table).open(encoding="utf-8-sig", newline="") as file:
             for name, verdict, *_ in list(csv.reader(file))[1:]:
-                found.setdefault((method, name.split(".")[1]), []).append(verdict)
-    return found
+                verdicts.setdefault((method, name.split(".")[1]), []).append(verdict)
+    return verdicts
 
 
 @click.command()
@@ -112,15 +112,15 @@ def main(package: str | None) -> None:
     tensors = list(made(np.random.default_rng(1)))
     mine = [ours(tensor) for tensor in tensors]
     with TemporaryDirectory() as scratch:
-        found = theirs(tensors, Path(scratch))
+        their_verdicts = theirs(tensors, Path(scratch))
     differ = 0
     for method, api in mine[0]:
-        told = zip(tensors, mine, found[method, api], strict=True)
-        others = [(tensor.name, own[method, api], its) for tensor, own, its in told if own[method, api] != its]
-        click.echo(f"{method:9} {api:19} {len(tensors) - len(others)} of {len(tensors)} alike")
-        for name, own, its in others:
+        pairs = zip(tensors, mine, their_verdicts[method, api], strict=True)
+        different = [(tensor.name, own[method, api], its) for tensor, own, its in pairs if own[method, api] != its]
+        click.echo(f"{method:9} {api:19} {len(tensors) - len(different)} of {len(tensors)} alike")
+        for name, own, its in different:
             click.echo(f"  {name}: {own}, the package {its}")
-        differ += len(others)
+        differ += len(different)
     sys.exit(bool(differ))
 
 

@@ -1,11 +1,11 @@
-"""Mutation score of the tests, by room: how many small faults in this suite's own code they notice.
+"""Mutation score of the tests, by room: how many small faults in poolproof's own code they notice.
 
     python studies/mutants.py FILE [--count 300] [--seed 0] [--slowest 3] [--room NAME]...
 
-A mutant is one comparison, operator, constant, condition or return of one function changed. Which are drawn depends on
-the seed and on the name and words of a function, not on the file it lies in, so that code that only moved is changed in
-the same places. Each is tried in a copy of the clone that this Python has, one after another, by the tests of its room
-until one fails; slow tests are left out. FILE holds a line of JSON for each result; what it has is not tried again.
+A mutant is one changed comparison, operator, constant, condition or return of a function. The choice depends on the
+seed and on a function's name and words, but not on its file: moved code is changed in the same places. Each is tried in
+a copy of this Python's clone, one after another, by the tests of its room until one fails; slow tests are skipped. FILE
+has a line of JSON for each result; recorded mutants are not tried again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = Path(str(find_spec("poolproof.suites").origin)).parents[1]
 
 @dataclass(frozen=True)
 class Room:
-    """A folder of sources, and the tests of meta_tests that hold it, the quickest first."""
+    """A folder of sources, and its tests in meta_tests, the quickest first."""
 
     sources: str
     tests: tuple[str, ...]
@@ -65,15 +65,15 @@ ROOMS = {
             *("reports/test_evidence.py", "suites/test_packages.py", "suites/plan/test_shards.py"),
             *("suites/cases/test_pairs.py", "reports/test_suspects.py", "reports/test_suspect_figures.py"),
         ),
-        without=("call.py",),  # a program beside evidence, whose own tests take half a minute
+        without=("call.py",),  # a program beside evidence: its own tests take half a minute
     ),
 }
 STATUSES = {0: "survived"} | dict.fromkeys((1, 2, 3), "killed")
 STATUSES |= dict.fromkeys((-signal.SIGXCPU, -signal.SIGKILL), "out of time")
-"""What an exit status of pytest says of a mutant."""
+"""Exit status of pytest -> result for a mutant."""
 
 MOST_WAITED = 30
-"""Seconds that tests may take for each second of CPU: other processes may need it."""
+"""Most seconds that tests may take per second of CPU: other processes may need it."""
 
 _PAIRS = [
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)),
@@ -103,13 +103,13 @@ class Mutant:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """Other words for a part of a function, each with the part that they stand in place of."""
+    """Yield parts of a function with their replacement text."""
     match node:
         case ast.Compare(ops=ops):
             for number, one in enumerate(ops):
                 if type(one) in OTHER:
-                    others = [*ops[:number], OTHER[type(one)](), *ops[number + 1 :]]
-                    yield node, f"({ast.unparse(ast.Compare(node.left, others, node.comparators))})"
+                    operators = [*ops[:number], OTHER[type(one)](), *ops[number + 1 :]]
+                    yield node, f"({ast.unparse(ast.Compare(node.left, operators, node.comparators))})"
         case ast.BoolOp(op=op) | ast.BinOp(op=op) if type(op) in OTHER:
             fields = dict(ast.iter_fields(node)) | {"op": OTHER[type(op)]()}
             yield node, f"({ast.unparse(type(node)(**fields))})"
@@ -126,7 +126,7 @@ def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 def parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and its descendants, but for annotations, decorators, docstrings and f-strings."""
+    """Yield a node and its descendants, except annotations, decorators, docstrings and f-strings."""
     is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     if not isinstance(node, ast.JoinedStr) and not is_docstring:
         yield node
@@ -146,8 +146,8 @@ def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
 
 
 def mutants(name: str, room: Room, seed: int) -> list[Mutant]:
-    """All mutants of a room, in the order in which they are drawn."""
-    found, seen = [], Counter[str]()
+    """Return all mutants of a room, in the drawn order."""
+    all_mutants, seen = [], Counter[str]()
     for path in sorted((ROOT / room.sources).rglob("*.py")):
         if path.name in room.without:
             continue
@@ -162,12 +162,12 @@ def mutants(name: str, room: Room, seed: int) -> list[Mutant]:
                 seen[words] += 1
                 key = sha256(f"{words} {seen[words]}".encode()).hexdigest()[:16]
                 file = str(path.relative_to(ROOT))
-                found.append(Mutant(name, file, node.lineno, function, before, after, start, end, key))
-    return sorted(found, key=lambda mutant: mutant.key)
+                all_mutants.append(Mutant(name, file, node.lineno, function, before, after, start, end, key))
+    return sorted(all_mutants, key=lambda mutant: mutant.key)
 
 
 def copied(folder: Path) -> tuple[Path, str]:
-    """Copy this clone, with the Python of an environment in which the copy is installed."""
+    """Copy this clone, and create an environment with the copy; return the copy and its Python."""
     tree, environment = folder / "tree", folder / "environment"
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.egg-info", ".hypothesis"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -180,7 +180,7 @@ def copied(folder: Path) -> tuple[Path, str]:
 
 
 def tried(tree: Path, python: str, tests: Sequence[str], options: Sequence[str], cpu: int) -> dict[str, Any]:
-    """Run tests in the copy, for so many seconds of CPU at most; return what came of it, and which failed."""
+    """Run tests in the copy, for at most ``cpu`` seconds of CPU; return the result, and the failing tests."""
     shutil.rmtree(tree / ".hypothesis", ignore_errors=True)
     given = ["-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=line", "-rfE", *options]
     settings = {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tree / "numba")}
@@ -208,7 +208,7 @@ def tried(tree: Path, python: str, tests: Sequence[str], options: Sequence[str],
 
 
 def names_in(tree: Path, before: str) -> list[str]:
-    """List the tests that the last run in the copy named in lines that begin so."""
+    """Return the tests that the last run in the copy named in lines that begin with ``before``."""
     return re.findall(rf"^(?:{before}) +(\S+)", (tree / "printed").read_text(errors="replace"), re.MULTILINE)
 
 

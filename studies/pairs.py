@@ -1,14 +1,16 @@
-"""The cases of the aspects `pairs` and `triples`, chosen anew: of each operator those in which classes of factors meet.
+"""Choose anew the cases of the aspects `pairs` and `triples`, in which classes of factors of an operator meet.
 
     python studies/pairs.py [--seed 0] [--count 2000] [--operator NAME]...
 
-Needed for a new operator, and where a factor or a class has changed (a test tells). Chosen is among the stored cases of
-the operator, those of others with such windows over as many axes, made calls of it, and --count cases of each aspect,
-drawn as plans draw them: whatever visits what none visits before. So what is stored stays visited, and what no case of
-another operator nor a drawn one visits does not count as possible. With its own lists hidden, MaxPool2dWithMask gets
-all of its 6,102 pairs from the three that are like it; MaxPool3dWithArgmaxBackward, which one of the other direction is
-like, 10,119 of 10,522 pairs and 66,556 of 79,434 triples. The lists began with a search that aimed at each
-combination that no rule excludes: `git show 4ffbf273:studies/pairs.py`, and `pair_rules.py` beside it.
+It is needed for a new operator, and after a change of a factor or a class (a test reports it). It chooses among three
+kinds of cases. These are stored ones of the operator, stored ones of similar operators that were made calls of it, and
+--count cases of each aspect, drawn as by plans. It takes each case that visits something new. So stored meetings stay
+visited, and meetings that none of these cases visits do not count as possible.
+
+With its own lists hidden, MaxPool2dWithMask gets all of its 6,102 pairs from the three operators like it.
+MaxPool3dWithArgmaxBackward has one such operator, of the other direction, and gets 10,119 of 10,522 pairs and 66,556 of
+79,434 triples. The lists began with a search for each combination that no rule excludes: `git show
+4ffbf273:studies/pairs.py`, and `pair_rules.py` beside it.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ from poolproof.suites.cases.strategies import cases
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 
 SCOPES: tuple[tuple[tuple[str, ...], Product | None], ...] = (((), None), (("NHWC",), None), ((), PRODUCTS["A2"]))
-"""Tags and product of the calls that are completed, one behind the other: a product may dilate nothing."""
+"""Tags and product of the calls to complete, in turn: some products have no dilation."""
 
 LARGE = 1 << 22
-"""`cost_of` a case that is taken only where no smaller one visits what it does."""
+"""`cost_of` a case that is taken only if no smaller one visits the same."""
 
 
 def call_in(case: Case) -> tuple[int, ...]:
@@ -45,7 +47,7 @@ def call_in(case: Case) -> tuple[int, ...]:
 
 
 def as_call_of(operator: Operator, case: Case) -> Case:
-    """Make a case one of another operator; `CaseError` where that has no such call."""
+    """Return a case as one of another operator; raise `CaseError` if that has no such call."""
     layouts = tuple((tensor, layout) for tensor, layout in case.layouts if tensor in operator.strided)
     dtypes = operator.indices.dtypes
     index_dtype = case.index_dtype if case.index_dtype in dtypes else dtypes[0]
@@ -71,19 +73,19 @@ def candidates(operator: Operator, seed: int, count: int) -> Iterator[Case]:
 
 
 def cases_of(operator: Operator, seed: int, count: int) -> Iterator[list[Case]]:
-    """Yield the cases of pairs, then those that visit triples besides."""
+    """Yield the cases of pairs, then those that also visit triples."""
     known = sorted(candidates(operator, seed, count), key=lambda case: cost_of(case) > LARGE)
-    calls, found = [call_in(case) for case in known], list[int]()
+    calls, selected = [call_in(case) for case in known], list[int]()
     for size in TOGETHER:
-        before = len(found)
+        before = len(selected)
         for tags, product in SCOPES:
             space = space_of(Scope(operator, operator.indices.dtypes, tags, product))
-            order = dict.fromkeys([*found, *range(len(known))])
+            order = dict.fromkeys([*selected, *range(len(known))])
             own = {number: calls[number] for number in order if space.has(calls[number])}
             chosen = choose(own, np.ones((len(PLACES),) * size, np.bool_))
-            found += [number for number in chosen if number not in found]
-        click.echo(f"{operator.name}: {len(found)} cases visit {TOGETHER[size]}", err=True)
-        yield [replace(known[number], seed=place) for place, number in enumerate(found[before:], before)]
+            selected += [number for number in chosen if number not in selected]
+        click.echo(f"{operator.name}: {len(selected)} cases visit {TOGETHER[size]}", err=True)
+        yield [replace(known[number], seed=place) for place, number in enumerate(selected[before:], before)]
 
 
 def store(operator: Operator, lists: Sequence[Sequence[Case]]) -> None:

@@ -1,9 +1,9 @@
-"""How much larger the errors are that Hypothesis finds with `target`, than those of random gradients.
+"""How much larger Hypothesis's errors with `target` are than those of random gradients.
 
     python studies/steering.py [BACKEND]
 
-Both draw cases of `literal_gradients`: random ones by a seed, steered ones by Hypothesis. Nine lines follow, of three
-dtypes and three numbers of gradients in a cell.
+Both draw cases of `literal_gradients`: random ones by a seed, steered ones by Hypothesis. It prints nine lines, of
+three dtypes and three numbers of gradients in a cell.
 """
 
 import sys
@@ -26,7 +26,7 @@ def random_error(backend, dtype, terms, number):
 
 
 def steered_error(backend, dtype, terms, number):
-    found = []
+    errors = []
 
     @seed(number)
     @given(cases(OPERATOR, dtype, terms=terms))
@@ -39,12 +39,12 @@ def steered_error(backend, dtype, terms, number):
     )
     def search(case: Case) -> None:
         measured = scores(judge(case, backend, "precision"))
-        found.append(measured["ulp"])
+        errors.append(measured["ulp"])
         for label, score in measured.items():
             target(score, label=label)
 
     search()
-    return max(found)
+    return max(errors)
 
 
 if __name__ == "__main__":
