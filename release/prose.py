@@ -19,7 +19,7 @@ LONGEST_MEAN, LONGEST_SUBJECT = 18.0, 72
 WORDS = ("asked", "said", "told", "owed", "alone", "besides", "goes on", "lies", "so many", "of others", "whose")
 RIDDLES = re.compile(rf"\b({'|'.join((*WORDS, 'that which', 'none such'))})\b", re.IGNORECASE)
 
-RIDDLES_IN_MESSAGES = 82
+RIDDLES_IN_MESSAGES = 66
 """Those that texts of the code still have. Lower it with them; never raise it."""
 
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)

@@ -52,13 +52,13 @@ def show(run: Path, pages: Path | None) -> None:
 @click.option("--owner", required=True, help="Who answers for that.")
 @click.option("--expires", required=True, type=click.DateTime(["%Y-%m-%d"]), help="The last day it is accepted on.")
 @click.option("--issue", default="", help="Where it is discussed.")
-@click.option("--backend", help="Whose failure, where several backends fail the case.")
+@click.option("--backend", help="Backend of the failure, if several fail the case.")
 @click.option(
     "--scope",
     multiple=True,
     default=["case_id"],
     show_default=True,
-    help="Column whose value the waiver is about, repeatable; name others to waive more than the one case.",
+    help="Column of the scope, repeatable; name others to waive more than the one case.",
 )
 @click.option("-o", "--output", type=PATH, default=Path("waivers.toml"), show_default=True, help="File to append to.")
 def waive(run: Path, case_id: str, expires: datetime, backend: str | None, output: Path, **accepted: Any) -> None:

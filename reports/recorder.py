@@ -249,7 +249,7 @@ def try_imports() -> None:
         for name in ("figures.digest", "pages.publishing", "terminal.run", "ci.services"):
             import_module(f"poolproof.reports.{name}")
     except ImportError as error:
-        raise CannotOpen(f"a run could not be told at its end: {error}; install versions that go together") from error
+        raise CannotOpen(f"a run cannot be reported at its end: {error}; install versions that go together") from error
 
 
 class Ending:

@@ -101,7 +101,7 @@ def begin(config: pytest.Config) -> Begun:
     except OSError as error:
         stop(describe(error))
     except KeyboardInterrupt:
-        stop("interrupted before anything was asked")
+        stop("interrupted before the first case")
     return Begun(Session(folder.path, selection, waivers, done, budget, spent), loaded, pool, folder)
 
 

@@ -96,7 +96,7 @@ def _check_records(sources: Sequence[MergeInput]) -> None:
     """Raise `CannotMerge` about the first entry of a record that differs from the first run's."""
     for source in sources:
         if "selection" not in source.record:
-            raise CannotMerge(f"{source.folder} does not say what was asked of it")
+            raise CannotMerge(f"{source.folder} has no record of its selection")
         if "narrowed" in source.record:
             raise CannotMerge(f"{source.folder} judged only the tests that -k or ids chose: it can join no other")
     first, common = sources[0], _common_entries(sources[0].record)
@@ -113,7 +113,7 @@ def _difference(name: str, was: object, now: object) -> str:
         return ""
     what, was, now = difference
     if was is None or now is None:
-        return f"{what} is in the {'second' if was is None else 'first'} alone"
+        return f"{what} is only in the {'second' if was is None else 'first'}"
     return f"{what} is {was!r} in the one, {now!r} in the other"
 
 

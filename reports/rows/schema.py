@@ -166,9 +166,9 @@ COLUMNS = (
     Column(
         "standards_passed",
         _WORDS,
-        "standards of others that pass the output; a standard in neither column is open or does not apply",
+        "published standards that pass the output; a standard in neither column is open or does not apply",
     ),
-    Column("standards_failed", _WORDS, "standards of others that fail the output"),
+    Column("standards_failed", _WORDS, "published standards that fail the output"),
     # Case lists.
     Column("list", _TEXT, "case list that the case is a row of, empty for all other cases", made="drawn"),
     Column("list_row", _COUNT, "number of that row, from 1; of a JSON lines file, the line", made="drawn"),

@@ -103,6 +103,6 @@ MEANINGS = {
     Overall.INCOMPLETE: "nothing deviates as far as was judged, but something that had to be judged was not",
     Overall.COULD_NOT_RUN: "nothing was judged: a bad option, a missing file, a backend that cannot run here; or not "
     "all was recorded or published: a full disk, a file not writable, a plugin that fails",
-    Overall.UNMET: "a bundle stands, and its run is not what verify --require asked for",
+    Overall.UNMET: "a bundle stands, and its run does not meet verify --require",
 }
 """Meanings of the exit statuses, as in ``poolproof --help``."""

@@ -184,7 +184,7 @@ class Host:
         if self.worker and select.select([self._channel], [], [], 0.0)[0]:
             try:
                 self._channel.advance()
-                raise ProtocolError("a message that was not asked for")
+                raise ProtocolError("an unexpected message")
             except (OSError, EOFError, ProtocolError) as error:
                 raise self._died(self._channel, error) from None
 

@@ -132,7 +132,7 @@ class Trial:
                 raise ProducerFailed(f"{tied} are not judged, and there are some")
             return operands.with_indices(indices)
         if not self.backend.is_deterministic(call):
-            raise ProducerFailed("which of tied maxima it takes cannot be told, for it may be others in each call")
+            raise ProducerFailed("its choice among tied maxima is unknown: it may differ between calls")
         return operands.with_indices(inferred_indices(operands, rule, sums_of))
 
     @property

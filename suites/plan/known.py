@@ -46,7 +46,7 @@ def record_problems(run: Mapping[str, Any]) -> Iterator[str]:
     selection = Selection.from_record(run["selection"])
     yield from _option_problems(run, selection)
     if selection.surveys.keys() != run["backends"].keys():
-        yield f"{', '.join(selection.surveys)} was asked, and the environments are of {', '.join(run['backends'])}"
+        yield f"{', '.join(selection.surveys)} was selected, and the environments are of {', '.join(run['backends'])}"
     for name, survey in selection.surveys.items():
         if not survey.subjects:
             yield f"{name} is recorded without operators"
@@ -58,7 +58,7 @@ def record_problems(run: Mapping[str, Any]) -> Iterator[str]:
         chip = product_of(environment.get("soc", ""))
         for stated in ([environment["product"]] if "product" in environment else []) + ([str(chip)] if chip else []):
             if survey.product and stated != survey.product_name and name not in _EMULATED:
-                yield f"{name} is {stated} by its environment, and {survey.product_name} by what was asked"
+                yield f"{name} is {stated} by its environment, and {survey.product_name} by the selection"
 
 
 def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[str]:
@@ -83,13 +83,13 @@ def _option_problems(run: Mapping[str, Any], selection: Selection) -> Iterator[s
             counted = typed if name in ("operator", "dtype", "aspect", "backend") else typed[-1:]
             read = [_SPELLED.get(name, str)(word) for word in counted]
         if read and list(dict.fromkeys(read)) != list(dict.fromkeys(values)):
-            yield f"the run was started with --{name} {', '.join(typed)}, and asked {', '.join(map(str, values))}"
+            yield f"the run was started with --{name} {', '.join(typed)}, and selected {', '.join(map(str, values))}"
     if not set(_typed("--case", run["arguments"])) <= {*selection.lines}:
-        yield "the run was started with a --case that was not asked"
+        yield "the run was started with a --case that is not in the selection"
     if run["selection"].get("options") != selection.options:
-        yield "run.json names other options that leave less of the plan than what was asked"
+        yield "run.json names other options that leave less of the plan than the selection"
     if "--strict-waivers" in run["arguments"] and not run["strict_waivers"]:
-        yield "the run was started with --strict-waivers, and is said not to be strict"
+        yield "the run was started with --strict-waivers, and is recorded not to be strict"
 
 
 _SPELLED: Mapping[str, Callable[[str], object]] = {
@@ -214,7 +214,7 @@ def _refusal_problem(row: Row) -> str:
         calls = [record["case"]] if "case" in record else record.get("calls", [record])  # a sequence makes several
         cases = [Case.from_record(each) for each in calls]
     except (CaseError, ValueError, TypeError, AttributeError, RecursionError):
-        return "is said to be refused as documented, and is about no case"
+        return "is recorded as refused as documented, and is about no case"
     product = PRODUCTS.get(str(row["product"]))
     route, _, device = row["backend"].rpartition(":")
     own = f"torch-{device}" if route in ("torch-autograd", "torch-compile") else row["backend"]
@@ -226,7 +226,7 @@ def _refusal_problem(row: Row) -> str:
     made_of_others = str(row["reason"]).startswith(NOT_MADE) and bool(reasons)
     if made_of_others or row["reason"] in reasons:
         return ""
-    return f"is said to be refused as documented, and {'other documents do' if reasons else 'no document does'}"
+    return f"is recorded as refused as documented, and {'other documents do' if reasons else 'no document does'}"
 
 
 def _described_call(case: Case) -> Call:

@@ -137,7 +137,7 @@ class Sandbox:
             self.worker.end()
             first, result = result, self._answer(question)
             if isinstance(first, HostDied) and not isinstance(result, HostDied):
-                reason = f"died in case {question.id}, which it survives when asked again, after case {previous.id}"
+                reason = f"died in case {question.id}, which it survives in a repetition, after case {previous.id}"
                 self._add_unplanned(not_survived(question, Verdict.CRASHED, f"{reason}: the process {first}"))
         if isinstance(result, HostDied) and result.was_killed:
             return self._retry(question)

@@ -38,7 +38,7 @@ def _checked_requirements(_context: click.Context, _option: click.Parameter, val
 @click.command("verify")
 @click.argument("bundle", type=PATH)
 @click.option(
-    "--fingerprint", callback=_checked_fingerprint, help="The fingerprint that the maker of the bundle told you."
+    "--fingerprint", callback=_checked_fingerprint, help="The fingerprint that the maker of the bundle published."
 )
 @click.option("--signer", type=PATH, help="Public key (OpenSSH or PEM) that the bundle must be signed with.")
 @click.option("--waivers", "agreed", multiple=True, type=PATH, help="File of the waivers agreed on; repeatable.")

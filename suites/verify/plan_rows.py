@@ -242,7 +242,7 @@ def _difference(planned: Redrawn, row: Row) -> str:
         return ""
     judged = row["checks_judged"] or ()
     if missing := [check for check in question.expected_checks() if check not in judged]:
-        return f"is said to conform, and the check {missing[0]!r}, which is expected, did not judge it"
+        return f"conforms, and the check {missing[0]!r}, which is expected, did not judge it"
     if further := [check for check in judged if check not in (REFUSAL, *question.aspect.checks)]:
         return f"was judged by the check {further[0]!r}, which its aspect does not have"
     return _unmeasured(question, row) if isinstance(question, CaseQuestion) else ""
@@ -257,7 +257,7 @@ def _unmeasured(question: CaseQuestion, row: Row) -> str:
     if is_measured and "repeat" in row["checks_judged"] and row["repeat_n"] != question.max_repeats:
         return f"was repeated {row['repeat_n']} times, and has to be {question.max_repeats} times"
     if (row["standards_passed"] is not None) != (is_measured and question.aspect.standards):
-        return "is held against standards of others, or is not, and has to be otherwise"
+        return "is held against standards, or is not, and has to be otherwise"
     return ""
 
 

@@ -181,7 +181,7 @@ def _comparable(before: Row, now: Row) -> Row:
     if refused[0] == refused[1] or not _is_of_another(before, now) or now["verdict"] not in JUDGED - FAILED:
         return now
     where = "the bundle's" if refused[0] else "this"
-    return now | {"verdict": Verdict.NOT_SUPPORTED, "reason": f"the documents of {where} backend alone refuse it"}
+    return now | {"verdict": Verdict.NOT_SUPPORTED, "reason": f"only the documents of {where} backend refuse it"}
 
 
 def _difference(before: Row, now: Row) -> str:

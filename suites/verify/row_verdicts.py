@@ -46,7 +46,7 @@ def _contradiction(row: Row) -> str:
 
 def _contradiction_of_failure(row: Row, violated: list[str], findings: list[dict[str, Any]]) -> str:
     if not violated:
-        return f"is said to be {row['verdict']}, and violates nothing"
+        return f"is recorded as {row['verdict']}, and violates nothing"
     if row["reason"] != visible(str(findings[0].get("message"))):
         return "gives another reason than its first finding"
     if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
@@ -58,11 +58,11 @@ def _contradiction_of_failure(row: Row, violated: list[str], findings: list[dict
 
 def _contradiction_of_others(row: Row, verdict: Verdict) -> str:
     if row["checks_violated"] or row["n_reject"]:
-        return f"is said to be {verdict}, and its own columns say it deviates"
+        return f"is recorded as {verdict}, and its own columns say it deviates"
     if verdict is Verdict.CONFORMS and not row["checks_judged"] and not row["reason"]:
-        return "is said to conform, and no check judged it, without a reason"
+        return "conforms, and no check judged it, without a reason"
     if verdict in SKIPPED and not row["reason"]:
-        return f"is said to be {verdict}, without a reason"
+        return f"is recorded as {verdict}, without a reason"
     return ""
 
 
@@ -74,7 +74,7 @@ def _wrongly_waived(row: Row, waivers: Waivers, environments: Mapping[str, Mappi
         day = datetime.fromtimestamp(row["judged_at"], UTC).date()
         covering = Waivers(waivers.all, day).covering(row, environments.get(row["backend"], {}))
     if row["verdict"] == Verdict.WAIVED and not covering:
-        return "is said to be waived, and no waiver covers it"
+        return "is recorded as waived, and no waiver covers it"
     if row["verdict"] != Verdict.WAIVED and covering:
         return f"is covered by {', '.join(covering)}, but not waived"
     return "" if (row["waivers"] or []) == covering else f"names other waivers than those that cover it: {covering}"

@@ -270,7 +270,7 @@ def _disagreement(evidence: Evidence, row: Row) -> str:
     if counted is not None and rejected != counted:
         return f"has {count_of(rejected, 'rejected cell')}, its row says {counted:,}"
     if rejected and row["verdict"] == Verdict.CONFORMS:
-        return f"has {count_of(rejected, 'rejected cell')}, its row is said to conform"
+        return f"has {count_of(rejected, 'rejected cell')}, its row conforms"
     if not row["checks_violated"]:
         return "is evidence, and its row violates nothing"
     if evidence.meta.get("checks", [SURVIVAL]) != list(row["checks_violated"]):

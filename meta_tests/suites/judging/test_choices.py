@@ -164,4 +164,4 @@ def test_who_may_take_others_in_each_call_cannot_be_read() -> None:
             return False
 
     row = answer(CaseQuestion(TIES, EVERYTHING), Undetermined())
-    assert (row["verdict"], "cannot be told" in row["reason"]) == (Verdict.NOT_RUN, True)
+    assert (row["verdict"], "tied maxima is unknown" in row["reason"]) == (Verdict.NOT_RUN, True)

@@ -156,7 +156,7 @@ def refused(folders: list[Path], into: Path) -> str:
     [
         ({"suite": {"version": "0.0.9", "content_hash": "0" * 64}}, "suite version is '0.1.0' in the one, '0.0.9'"),
         ({"backends": {BACKEND: {"library": "other"}}}, f"backends {BACKEND}"),
-        ({"waivers": [{"id": "w", "expires": "2099-01-01"}]}, " is in the first alone"),
+        ({"waivers": [{"id": "w", "expires": "2099-01-01"}]}, " is only in the first"),
         ({"narrowed": {"selected": 1, "planned": 2, "tests": []}}, "judged only the tests that -k or ids chose"),
     ],
 )
