@@ -58,8 +58,7 @@ class Tensor:
         strides: In elements.
         offset: Elements from the start of the storage.
         tag: "NHWC" or "NDHWC" if an interface with format tags must get the axes in that order (`Backend.tags`); shape
-            and
-            strides stay in (N, C, [D,] H, W).
+            and strides stay in (N, C, [D,] H, W).
     """
 
     buffer: NDArray[np.uint8]
@@ -237,22 +236,18 @@ class Backend(ABC):
     Attributes:
         survives_fork: A process that created the backend may be forked, which a device context does not survive. A dead
             implementation is then replaced by a fork. Otherwise each worker of a session loads the backend itself. It
-                can
-            choose a device by its number (`WORKER_VARIABLE`).
+            can choose a device by its number (`WORKER_VARIABLE`).
         opens_late: It may be forked until `open` or a call. Each process that makes calls is forked first, and then
             opens.
         modes: Names of other ways to execute a call that must not change its result.
         variants: Names of ways to compute with other code, such as a compiler's. Each has the call's expected results
-            and
-            the backend's declarations, and is judged wherever the plain call is.
+            and the backend's declarations, and is judged wherever the plain call is.
         tags: Further format tags for tensors of operators that list one for channels last.
         product: The product that it runs on; None for an interface without a contract. The contract says which calls
-            may
-            be refused.
+            may be refused.
         interface: The interface that it implements, if not aclnn itself. Its documentation says which calls may be
-            refused
-            (`poolproof.references.refusals`), unless they reach aclnn on a product. Without contract and interface, a
-            refusal is no fault and leaves a run incomplete.
+            refused (`poolproof.references.refusals`), unless they reach aclnn on a product. Without contract and
+            interface, a refusal is no fault and leaves a run incomplete.
         actions: Abilities of `run_sequence`: verbs of `poolproof.references.sequences`, "workspace" if calls can share
             workspaces, and "thread".
     """

@@ -59,7 +59,8 @@ author = "The poolproof authors"
 copyright = author  # noqa: A001  # Sphinx' name
 version = release = version_of("poolproof")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+napoleon_use_ivar = True  # attributes of a dataclass are documented once
 root_doc = "README"
 include_patterns = ["*.md", "docs/**.md", "examples/README.md"]
 myst_heading_anchors = 3

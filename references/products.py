@@ -29,8 +29,7 @@ class Product:
         adds_natively: Operators that add float16 and bfloat16 in the dtype itself, not in float32 (the library's
             kernels).
         seen_by_kernels: __CCE_AICORE__, vector cores and bytes of UB (the library's tests of tilings); None if no
-            kernel
-            sources are judged.
+            kernel sources are judged.
     """
 
     name: str

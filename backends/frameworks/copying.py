@@ -66,8 +66,8 @@ class ArrayCall:
     """One call in contiguous arrays; each list has one length per axis, or is empty for the other kind of windows.
 
     Attributes:
-        values: self, of shape (N, C, *spatial).
-        gradient: grad_output, of shape (N, C, *windows); None for a forward.
+        values: self, of shape ``(N, C, *spatial)``.
+        gradient: grad_output, of shape ``(N, C, *windows)``; None for a forward.
         indices: Of the same shape, in the framework's `IndexBase`; None for a forward.
         index_dtype: The dtype of the indices that a forward returns.
         mode: One of `Backend.variants`, or empty.
@@ -105,8 +105,7 @@ class CopyingBackend(Backend):
     Attributes:
         index_base: What the framework's indices count.
         without: The abilities of every operator. Layouts and tensors without a batch axis are removed from them,
-            because
-            they never reach the framework.
+            because they never reach the framework.
         packages: Modules with versions that distinguish runs.
     """
 
