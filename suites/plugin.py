@@ -107,7 +107,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 def _stay_with(controller: int, host: str) -> None:
     """End this xdist worker with its controlling process, at once if that has already ended.
 
-    A worker on another machine, or behind another process, is left to xdist.
+    xdist ends a worker on another machine, or one that is a grandchild of the controlling process.
     """
     if os.getppid() == controller:
         die_with(controller)
@@ -134,9 +134,10 @@ def _refuse_a_copy(config: pytest.Config) -> None:
 
 
 class JudgingPlugin:
-    """Creates the session's tests, and judges them by one runner; ``loaded`` are its workers.
+    """Creates the session's tests, and judges them by one runner.
 
-    A session has one in each process. xdist's controlling process has one that finds no tests.
+    Each process of a session has one; that of xdist's controlling process finds no tests. ``loaded`` maps names of
+    backends to processes that have loaded them.
     """
 
     def __init__(self, config: pytest.Config, session: Session, loaded: Mapping[str, Worker]) -> None:

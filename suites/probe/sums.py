@@ -115,7 +115,11 @@ def _pairs(trial: Trial) -> tuple[Float64, Float64, Float64]:
 
 
 def accumulation(experiment: Experiment, bits: int, rounded: str) -> tuple[AccumulationModel | None, Observation]:
-    """Find the kind of model: from the bits that partial sums keep, and if they are few from how many make one."""
+    """Return the accumulation model that the sums show, None if no model has them, with the evidence.
+
+    The bits that partial sums keep tell acc32 from the others. How many gradients are added before a rounding to the
+    output's format tells mixed from native.
+    """
     fmt = experiment.fmt
     evidence = f"partial sums keep {'at least ' * (bits > WIDEST.get(experiment.dtype, 30))}{bits} bits"
     if bits >= max(fmt.precision, FLOAT32.precision):
