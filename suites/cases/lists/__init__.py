@@ -76,6 +76,8 @@ def read_lists(paths: Sequence[Path]) -> list[Entry]:
 
 
 def _read(path: Path) -> list[Entry]:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ListError(f"case list {path} is no file")
     is_model = path.is_dir() or path.suffix == Path(MODEL).suffix
     try:
         text = "" if is_model else path.read_text(encoding="utf-8-sig")
