@@ -312,7 +312,7 @@ class Ending:
         shown = SafeConsole(file=text, width=width, force_terminal=writer.hasmarkup)
         lines = [f"rows, evidence and summary.md: {path}, page: {path / 'index.html'}", *self._remarks]
         if (path / FAILURES).exists() and not is_verbose:
-            lines.insert(1, f"every failing case with its replay line: {path / FAILURES} (or -v)")
+            lines.insert(1, f"failing cases with replay lines, a few of each block: {path / FAILURES} (or -v)")
         terminal.show(self._digest, shown, self._recorder.fault, lines, whole=is_verbose, status=status)
         for line in self._annotations:  # a service obeys them as they are
             writer.line(line)

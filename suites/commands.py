@@ -43,7 +43,7 @@ from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER, read_rows, read_run
 from poolproof.reports.rows.text import count_of
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console
 from poolproof.suites.cases.case import Case
@@ -458,4 +458,5 @@ def run(options: tuple[str, ...]) -> None:
         add_options(lambda title: parser.add_argument_group(title).add_argument)
         click.echo(parser.format_help(), nl=False)
         return
-    sys.exit(pytest.main([*RUN_ARGUMENTS, *options], [OneSentence()]))
+    status = pytest.main([*RUN_ARGUMENTS, *options], [OneSentence()])
+    sys.exit(Overall.COULD_NOT_RUN if status == pytest.ExitCode.USAGE_ERROR else status)

@@ -124,6 +124,12 @@ def test_a_run_lists_its_own_options() -> None:
     assert len(said.splitlines()) < 120
 
 
+def test_an_option_that_is_none_ends_a_run_like_any_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for status, expected in ((pytest.ExitCode.USAGE_ERROR, 3), (pytest.ExitCode.TESTS_FAILED, 1)):
+        monkeypatch.setattr(pytest, "main", lambda *_, status=status: status)
+        assert CliRunner().invoke(main, ["run"]).exit_code == expected
+
+
 def test_coverage_counts_the_calls_past_an_end_that_plans_have() -> None:
     said = CliRunner().invoke(main, ["coverage", "--operator", "MaxPool2dWithIndices", "--dtype", "float16"]).output
     found = re.search(r"past an end of a quantity: smoke (\d+), acceptance (\d+), soak (\d+)", said)
