@@ -148,7 +148,7 @@ def test_a_waiver_covers_the_case_that_it_was_made_of(real: RealRun, run_of: Run
     assert waived == {rows[0]["case_id"]}
 
 
-@pytest.mark.parametrize("real", [real for real in SEEDED if real.kind in COMPARED], ids=lambda real: real.name)
+@each_of(real for real in SEEDED if real.kind in COMPARED)
 def test_a_comparison_tells_the_defect_from_the_honest_library(real: RealRun, run_of: RunOf) -> None:
     right, wrong = run_of(honest(real)), run_of(real)
     worse, better, same = compare(right, wrong), compare(wrong, right), compare(wrong, wrong)

@@ -378,6 +378,7 @@ def test_bounds_of_adaptive_windows_that_float32_rounds_are_told(size: int, coun
 
 
 @pytest.mark.parametrize("real", FAILING, ids=lambda real: real.name)
+@pytest.mark.thorough
 def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, run_of: RunOf) -> None:
     rows = read_rows(run_of(real)).to_pylist()
     failed, told = [row["case_id"] for row in rows if row["verdict"] in FAILED], found(rows)
@@ -386,6 +387,7 @@ def test_every_failing_case_of_a_real_run_belongs_to_a_suspect(real: RealRun, ru
     assert {suspect.smallest["case_id"] for suspect in told} <= set(failed)
 
 
+@pytest.mark.thorough
 def test_what_makes_a_part_of_many_rows_fail_is_said() -> None:
     """In half precision some calls wait for others: among all rows, most of which are float32, it hides."""
 
@@ -409,6 +411,7 @@ def test_of_very_many_rows_some_are_searched(tmp_path: Path, monkeypatch: pytest
     assert headline([some]) == f"{describe(some)} {left} cases fail besides, not searched."
 
 
+@pytest.mark.thorough
 def test_what_no_row_tells_is_one_suspect_and_not_one_for_each_thing_that_goes_with_it() -> None:
     def fails(row: Row) -> bool:
         """By chance, which is frequent where planes are many, and where windows are far apart."""

@@ -124,6 +124,7 @@ def told_once(step: Ended, sentence: str) -> None:
     assert "INTERNALERROR" not in step.output
 
 
+@pytest.mark.thorough
 def test_a_disk_that_is_full_at_ten_points_all_over_a_run_costs_no_row(chain: list[Ended], undisturbed: Ended) -> None:
     before: Counter[tuple[str, ...]] = Counter()
     told, counts = set(), set()
