@@ -104,9 +104,9 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
         return []
     first = title if tells_a_cause(found) else ""
     parts: list[RenderableType] = [] if first else [Text(f"\n{title}", style="bold red")]
-    if told := found[: int(tells_a_case(found))]:
-        parts.append(Text(f"{_MARGIN}{replay_line(told[0].smallest)}", style="cyan"))
-    parts += _numbered(found[len(told) : most], len({cluster.backend for cluster in found}) > 1, whole, first)
+    if shown := found[: int(tells_a_case(found))]:
+        parts.append(Text(f"{_MARGIN}{replay_line(shown[0].smallest)}", style="cyan"))
+    parts += _numbered(found[len(shown) : most], len({cluster.backend for cluster in found}) > 1, whole, first)
     return parts + _more(len(found) - most, "kind", "\nand ", _ON_THE_PAGE)
 
 

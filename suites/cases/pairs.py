@@ -22,7 +22,7 @@ from poolproof.suites.cases.huge import CHEAPEST
 from poolproof.suites.cases.targets import ACCEPTANCE, Target
 
 LARGE, LARGEST = 1 << 20, 1 << 22
-"""`cost_of` a case above which smaller plans leave it out: in most dtypes, and in the cheapest.
+"""`cost_of` a case, as stored, above which smaller plans leave it out: in most dtypes, and in the cheapest.
 
 In every dtype, large cases would take half of the total time. Without them, a dtype has 88 to 98 % of its pairs.
 Without the largest, the cheapest dtype has 99 to 100 %.
