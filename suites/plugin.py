@@ -548,7 +548,7 @@ class ControllingPlugin(JudgingPlugin):
 
         say = self._terminal.write_line if self._terminal is not None else print
         with self._further() as judge:
-            diagnose(run.folder, judge, run.selection.subjects(), seconds, run.done, say, latest)
+            diagnose(run.folder, judge, run.selection, seconds, run.done, say, latest)
         if self._pool is None and not config.getoption("probe") and time.monotonic() < latest:
             self._folder.update(probes=self._folder.record["probes"] | probe_sums(run.folder, say, latest))
 

@@ -9,7 +9,7 @@ from math import inf, prod
 
 from poolproof.reports.clusters.conditions import SHARP
 from poolproof.reports.clusters.terms import Term
-from poolproof.reports.rows.checks import DIAGNOSIS, SURVIVAL
+from poolproof.reports.rows.checks import DIAGNOSIS, NARROWING, SURVIVAL
 from poolproof.reports.rows.failures import GUESSED_RULE, MAX_GUESSED, is_shrunk, message, smallest_case
 from poolproof.reports.rows.features import geometry_of, read_case
 from poolproof.reports.rows.schema import Row
@@ -41,8 +41,8 @@ class Counts:
     Attributes:
         failing: Failing cases of the plan that meet it.
         conforming: Conforming cases of the plan that meet it, and that the same checks judged.
-        further: The same two numbers of further cases, which the diagnosis made from failing ones.
-        contrast: For each term, the conforming cases of the plan that meet all terms except this one.
+        further: The same two numbers of further cases, those of the diagnosis.
+        contrast: For each term, the conforming independent cases that meet all terms except this one.
         others: Failing cases of the plan that do not meet it and are in no other cluster.
         elsewhere: Failing cases of the plan that do not meet it, including those of other clusters.
     """
@@ -168,7 +168,12 @@ class FailureCluster:
 
 
 def is_planned(row: Row) -> bool:
-    """Tell whether a row is of the plan, not a further case of the diagnosis."""
+    """Tell whether a row is of the run's own cases, not a further one."""
+    return row["aspect"] not in NARROWING
+
+
+def is_independent(row: Row) -> bool:
+    """Tell whether a row's case was not made from a failing one."""
     return bool(row["aspect"] != DIAGNOSIS)
 
 

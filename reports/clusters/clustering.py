@@ -24,6 +24,7 @@ from poolproof.reports.clusters.cluster import (
     Counts,
     FailureCluster,
     FailureKind,
+    is_independent,
     is_planned,
     kind_of,
     size_of,
@@ -144,6 +145,7 @@ class _Search:
         self._rows, self._unsearched = rows, unsearched
         self._failing = np.array([row["verdict"] != Verdict.CONFORMS for row in rows], np.bool_)
         self._planned = np.array([is_planned(row) for row in rows], np.bool_)
+        self._independent = np.array([is_independent(row) for row in rows], np.bool_)
         self._kinds = [kind_of(row) for row in rows]
         self._columns = feature_columns(rows) if self._failing.any() else {}
         self._unassigned = self._failing.copy()
@@ -165,9 +167,9 @@ class _Search:
             yield self._cluster(left, self._counts(left, part))
 
     def _is_nearly_every_case(self, group: Mask) -> bool:
-        """Tell whether these rows are nearly all rows of the plan that the broken checks judged."""
-        counts = self._counts(self._of((), group), group)
-        return counts.failing >= max(MIN_FAILING, SHARP * (counts.failing + counts.conforming))
+        """Tell whether these rows are nearly all independent rows that the broken checks judged."""
+        failing, judged = (int((rows & self._independent).sum()) for rows in (group, self._of((), group).compared))
+        return failing >= max(MIN_FAILING, SHARP * judged)
 
     def _distinct(self, candidates: list[_Candidate]) -> list[_Candidate]:
         """Merge a vague candidate with an earlier one of the same kinds of failures: probably one cause."""
@@ -200,7 +202,7 @@ class _Search:
         fails = group[judged]
         if fails.all():
             return all_of_them if len(fails) >= MIN_FAILING else None
-        best = best_condition(varying(self._columns, judged), fails, self._planned[judged])
+        best = best_condition(varying(self._columns, judged), fails, self._independent[judged])
         if best is None:
             return None
         (terms, mask, margin), met = best, np.zeros(len(self._rows), np.bool_)
@@ -227,7 +229,7 @@ class _Search:
     def _counts(self, found: _Candidate, explained: Mask) -> Counts:
         """Return the counts of a candidate; ``explained`` are the failing rows of other clusters."""
         fails, conforms = found.met & found.group, found.met & ~found.group
-        contrasting, terms = found.compared & ~found.group & self._planned, found.condition or ()
+        contrasting, terms = found.compared & ~found.group & self._independent, found.condition or ()
         return Counts(
             failing=int((fails & self._planned).sum()),
             conforming=int((conforms & self._planned).sum()),
@@ -243,7 +245,7 @@ class _Search:
     def _cluster(self, found: _Candidate, counts: Counts) -> FailureCluster:
         members = self._chosen(found.cases)
         members.insert(0, members.pop(members.index(min(members, key=size_of))))
-        compared = self._chosen(found.compared & self._planned)
+        compared = self._chosen(found.compared & self._independent)
         is_about_members = found.condition is None and len(members) < MIN_FAILING
         common = {column: {row[column] for row in (members if is_about_members else compared)} for column in SCOPES}
         scope = tuple((column, *values) for column, values in common.items() if len(values) == 1)

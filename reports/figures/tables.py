@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from poolproof.reports.figures.quantities import NEEDED, add_quantities
-from poolproof.reports.rows.checks import BESIDE_PLAN, DIAGNOSIS, FURTHER_SEED, SEARCH
+from poolproof.reports.rows.checks import BESIDE_PLAN, FURTHER_SEED, NARROWING, SEARCH
 from poolproof.reports.rows.evidence import file_name
 from poolproof.reports.rows.failures import KIND, violated_text
 from poolproof.reports.rows.schema import COMBINED, GROUP
@@ -49,7 +49,7 @@ _ASPECT_ORDER = ("values", "precision", "special_values", "layouts", "determinis
 HAS_FAILED = having("verdict", FAILED)
 _ASPECT, _BLOCK = (pc.coalesce(pc.field(name), pc.scalar("")) for name in ("aspect", "block"))
 
-COUNTED_CASES = _ASPECT != DIAGNOSIS
+COUNTED_CASES = ~_ASPECT.isin(list(NARROWING))
 """Filter for all rows except further cases, which repeat the failures of others."""
 
 DRAWN_AGAIN = ~_ASPECT.isin(list(BESIDE_PLAN))

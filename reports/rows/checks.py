@@ -12,12 +12,18 @@ NEIGHBOURS = "neighbours"
 """Aspect of unplanned auxiliary calls, which were judged because they may explain another call's failure."""
 
 DIAGNOSIS = "diagnosis"
-"""Aspect of further cases, which narrow down failures at the end of a run."""
+"""Aspect of further cases, which narrow down failures at the end of a run: each was made from a failing one."""
+
+CONTRAST = "contrast"
+"""Aspect of further cases of the plan that a narrowed run left out: they do not depend on the failing ones."""
+
+NARROWING = (DIAGNOSIS, CONTRAST)
+"""Aspects of further cases: they do not count as cases of the run."""
 
 SEARCH = "search"
 """Aspect of the cases that Hypothesis searched beyond the plan."""
 
-BESIDE_PLAN = (DIAGNOSIS, SEARCH)
+BESIDE_PLAN = (*NARROWING, SEARCH)
 """Aspects of cases outside of the plan; after the same word their `block` names the aspect of their claims."""
 
 FURTHER_SEED = r"\+(-?[0-9]{1,18})$"

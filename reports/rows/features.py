@@ -334,7 +334,10 @@ def _lengths(windows: Geometry) -> Iterator[Feature]:
 
 def _remainders(name: str, count: int) -> Iterator[Feature]:
     """Yield the remainders of a count by the widths of vectors, blocks and transfers."""
-    yield from ((f"{name} mod {divisor}", count % divisor) for divisor in (8, 16, 32, 64))
+    yield from ((f"{name} mod {divisor}", count % divisor) for divisor in _DIVISORS)
+
+
+_DIVISORS = (8, 16, 32, 64)
 
 
 def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
@@ -343,17 +346,20 @@ def _by_axis(name: str, lengths: tuple[int, ...]) -> Iterator[Feature]:
 
 
 def _bytes_of_tensors(operator: Operator, row: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
-    """Yield remainders of the bytes of each written tensor, and of self."""
+    """Yield remainders of the bytes of each tensor that is written, and their largest remainder."""
     pooled, indices = (*windows.leading, *windows.count), _INDEX_BYTES.get(_text(row["index_dtype"]), 0)
     shapes = {
         operator.pooled: pooled,
         "indices": operator.indices.tensor_shape(windows.leading, windows.count, windows.taps),
     }
-    for tensor in (*operator.outputs, "self"):
+    sizes = dict[str, int]()
+    for tensor in operator.outputs:
         width = indices if tensor == "indices" else _bytes(_text(row["dtype"]))
         if width:
-            elements = prod(shapes.get(tensor, (*windows.leading, *windows.size)))
-            yield from _remainders(f"bytes of {tensor}", elements * width)
+            sizes[tensor] = prod(shapes.get(tensor, (*windows.leading, *windows.size))) * width
+            yield from _remainders(f"bytes of {tensor}", sizes[tensor])
+    for divisor in _DIVISORS if sizes else ():
+        yield f"bytes of an output mod {divisor}", max(size % divisor for size in sizes.values())
 
 
 _INDEX_BYTES = {name: np.dtype(name).itemsize for name in INDEX_DTYPES}

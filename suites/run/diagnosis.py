@@ -1,17 +1,18 @@
 """Further cases at the end of a run, which narrow down the conditions of its failures.
 
-The cases differ from a failing one in one respect. First, each threshold is bisected between failing and conforming
-values. Then single parameters, dtypes and recipes vary, which may refute the condition. A `FailureCluster` has the
-condition; the rows of all cases refine it.
+A narrowed run has few cases to compare. So the first further cases are of the plan, but outside of the selection: the
+same operator with other data, dtypes and sizes. The others differ from a failing case in one respect. First, each
+threshold is bisected between failing and conforming values. Then single parameters, dtypes and recipes vary, which may
+refute the condition. A `FailureCluster` has the condition; the rows of all cases refine it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, islice, pairwise, zip_longest
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,21 +21,23 @@ from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.references.optional import optional
 from poolproof.reports.clusters.cluster import Bound, FailureCluster
 from poolproof.reports.clusters.clustering import clusters_of, open_clusters
-from poolproof.reports.rows.checks import DIAGNOSIS, held_to
+from poolproof.reports.rows.checks import CONTRAST, DIAGNOSIS, NARROWING, held_to
 from poolproof.reports.rows.failures import smallest_case
 from poolproof.reports.rows.features import Value, features_of
 from poolproof.reports.rows.io_errors import environment_errors
 from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.schema import Row
+from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.text import count_of
 from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case, CaseError
 from poolproof.suites.cases.varying import Parameter, Record, changed, differing_in_one, parameters
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
-from poolproof.suites.plan.blocks import has_call
+from poolproof.suites.plan.blocks import CaseBlock, has_call
 from poolproof.suites.plan.lines import CLAIMS, further_question
-from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plan.plans import PLANS, Subject
+from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.interrupts import raise_lost_interrupt
 
 ROUNDS = (120, 50, 30)
@@ -42,6 +45,12 @@ ROUNDS = (120, 50, 30)
 
 _BESIDE = 4
 """Distance around a length's value that is tried in steps of 1, e.g. for remainders."""
+
+_CONTRASTS = 80
+"""Most cases from outside of the selection, for each operator with failures."""
+
+_CONTRASTS_OF_BLOCK = 20
+"""Most of them from one block: its first cases."""
 
 _PROBED = 3
 """Most operators and dtypes of a backend to probe at the end of a run."""
@@ -56,26 +65,64 @@ Ask = Callable[[CaseQuestion, str], Row]
 def diagnose(
     folder: Path,
     ask: Ask,
-    subjects: Sequence[Subject],
+    selection: Selection,
     seconds: float,
     done: Done,
     say: Callable[[str], object],
     latest: float = inf,
 ) -> None:
-    """Narrow down the failures of the run in a folder, by further cases that ``ask`` judges and records.
+    """Narrow down the failures of the run of a selection in a folder, by further cases that ``ask`` judges and records.
 
     It ends at the monotonic time ``latest``. An interrupt ends only the diagnosis. `CannotWrite` is raised if a row
     cannot be recorded.
     """
-    known = {case for block, case in done.cases if block.startswith(DIAGNOSIS)}
+    known = {case for block, case in done.cases if block.startswith(NARROWING)}
+
+    def find() -> list[FailureCluster]:
+        return open_clusters(clusters_of(folder))
+
     try:
         with environment_errors():
-            narrow_down(lambda: open_clusters(clusters_of(folder)), ask, subjects, seconds, say, known, latest)
+            until = min(latest, time.monotonic() + seconds)
+            whole = replace(selection, operators=(), dtypes=(), lines=())
+            recorded = {*read_rows(folder, ["case_id"])["case_id"].to_pylist()}
+            for question, backend in contrasts(find(), whole, recorded):
+                if time.monotonic() >= until:
+                    break
+                ask(question, backend)
+            narrow_down(find, ask, whole.subjects(), seconds, say, known, latest)
             raise_lost_interrupt()
     except KeyboardInterrupt:
         say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
     except (BackendUnavailable, UnknownBackend) as error:
         say(f"no further cases: {error}")
+
+
+def contrasts(
+    clusters: Iterable[FailureCluster], selection: Selection, recorded: Collection[str]
+) -> Iterator[tuple[CaseQuestion, str]]:
+    """Yield (question, backend) of cases of a whole selection's plan, but none with a recorded id.
+
+    They have the operator of a failing case, any dtype, and the aspect of the failing case or ``values``.
+    """
+    aspects_of: dict[tuple[str, str], set[str]] = {}
+    for cluster in clusters:
+        smallest = cluster.smallest
+        aspect = held_to(smallest["aspect"], smallest["block"] or "")
+        if aspect in CLAIMS:
+            aspects_of.setdefault((cluster.backend, smallest["operator"]), {"values"}).add(aspect)
+    plan = PLANS.get(selection.plan.name, selection.plan)
+    for (backend, operator), aspects in aspects_of.items():
+        blocks = [
+            next(CaseBlock.holding(aspect.count(plan), subject, aspect, selection.seed), None)
+            for subject in selection.subjects()
+            for aspect in map(CASE_ASPECTS.get, sorted(aspects))
+            if (subject.backend, subject.operator.name) == (backend, operator) and aspect and aspect.covers(subject)
+        ]
+        drawn = zip_longest(*(block.prefix(_CONTRASTS_OF_BLOCK) for block in blocks if block))
+        left = (each for each in chain.from_iterable(drawn) if each and each.case.id not in recorded)
+        for each in islice(left, _CONTRASTS):
+            yield further_question(each.case, each.aspect.id, CONTRAST), backend
 
 
 def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) -> dict[str, list[dict[str, Any]]]:

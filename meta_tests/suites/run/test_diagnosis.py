@@ -15,11 +15,11 @@ from poolproof.backends.base import BackendUnavailable
 from poolproof.backends.emulator.defects import VARIABLE
 from poolproof.references.operators import OPERATORS
 from poolproof.reports.clusters import FailureCluster, cluster_failures
-from poolproof.reports.clusters.clustering import open_clusters
+from poolproof.reports.clusters.clustering import clusters_of, open_clusters
 from poolproof.reports.clusters.describing import probe_lines
 from poolproof.reports.figures.comparison import compare
 from poolproof.reports.figures.digest import Digest, read_digest
-from poolproof.reports.rows.checks import DIAGNOSIS
+from poolproof.reports.rows.checks import CONTRAST, DIAGNOSIS, NARROWING
 from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.store import read_rows, read_run
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall, Verdict
@@ -28,9 +28,10 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.question import Question
 from poolproof.suites.plan.lines import further_question, further_question_of
 from poolproof.suites.plan.plans import Subject
+from poolproof.suites.plan.selection import Selection
 from poolproof.suites.probe import command
 from poolproof.suites.run import interrupts
-from poolproof.suites.run.diagnosis import ROUNDS, diagnose, narrow_down, probe_sums
+from poolproof.suites.run.diagnosis import ROUNDS, contrasts, diagnose, narrow_down, probe_sums
 from poolproof.suites.verify.plan_rows import row_problems
 from poolproof.suites.verify.rerun import rejudge, sample
 from poolproof.suites.verify.verification import verify
@@ -245,6 +246,28 @@ def test_further_cases_count_for_no_plan(diagnosed: Path, digest: Digest) -> Non
     assert f". {further} further cases asked to narrow down what is wrong" in printed
 
 
+def test_a_narrowed_run_is_compared_with_cases_that_it_left_out(diagnosed: Path) -> None:
+    """One case of twelve says nothing about its cause; independent cases of other dtypes do."""
+    rows = [row for row in read_rows(diagnosed / "run").to_pylist() if row["block"]]
+    contrast = [row for row in rows if row["aspect"] == CONTRAST]
+    own = [row for row in rows if row["aspect"] not in NARROWING]
+    assert {row["dtype"] for row in contrast} == {"float32", "float16", "bfloat16"}
+    assert {row["operator"] for row in contrast} == {own[0]["operator"]}
+    assert not {row["case_id"] for row in contrast} & {row["case_id"] for row in own}
+    (alone,), (compared,) = cluster_failures(own), cluster_failures([*own, *contrast])
+    assert not alone.has_condition
+    assert compared.features == ("N*C mod 32",)
+    assert (compared.counts.failing, compared.counts.further) == (1, (6, 0))
+
+
+def test_a_whole_run_has_nothing_left_out(diagnosed: Path) -> None:
+    selection = Selection.of_run(read_digest(diagnosed / "run").run)
+    clusters = clusters_of(diagnosed / "run")
+    left = [question.case.id for question, _ in contrasts(clusters, selection, ())]
+    assert len(left) == 20
+    assert not [*contrasts(clusters, selection, left)]
+
+
 def test_its_bundle_stands_and_its_further_rows_say_what_follows_from_their_cases(diagnosed: Path) -> None:
     found = verify(diagnosed / "bundle.zip")
     assert found.overall is Overall.CONFORMS, [step.problems for step in found.steps]
@@ -319,8 +342,7 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypat
 
 def told_of(diagnosed: Path, end: Callable[[], object] = lambda: None) -> tuple[list[str], int]:
     """What a session says that ends so at its second further case, and how many it asked: suspects of a real run."""
-    (backend,) = read_digest(diagnosed / "run").run["backends"]
-    asked_of = [Subject(backend, each.operator, each.dtype, each.index_dtype) for each in subjects()]
+    selection = Selection.of_run(read_digest(diagnosed / "run").run)
     said: list[str] = []
     asked: list[Question] = []
 
@@ -330,7 +352,7 @@ def told_of(diagnosed: Path, end: Callable[[], object] = lambda: None) -> tuple[
             end()
         return question.describe() | {"backend": backend, "verdict": "conforms"}
 
-    diagnose(diagnosed / "run", judge, asked_of, 30.0, Done(), said.append)
+    diagnose(diagnosed / "run", judge, selection, 30.0, Done(), said.append)
     return said, len(asked)
 
 
