@@ -191,17 +191,20 @@ def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> 
 def carries(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
     """Make pairs as `rounding_probe` does, at every mantissa and binade of the format.
 
-    Mantissas go up from the least and down from all ones, where a sum carries into its exponent. No number is
-    subnormal, and no sum is too large.
+    In every second cell with a pair, the mantissa is all ones and the tail has its sign: from half a unit on, the sum
+    carries into its exponent. Elsewhere mantissas go up from the least one. The first cell has any of these, in any
+    binade. Only a tail may be subnormal, and no sum is too large.
     """
-    cells, half = landing.cells, 2 ** (fmt.precision - 1)
-    step = cells // 2 % half
-    leading = half + np.where(cells % 2 == 0, step, half - 1 - step)
-    tail = np.array([0.5, 0.25, 0.75])[cells % 3] * stream.signs(landing.gradients)
-    lowest, highest = max(fmt.min_exponent + 2, -200), min(fmt.max_exponent, 200) - fmt.precision
-    binade = lowest + cells // 8 * 7 % (highest - lowest + 1)
-    sign = np.where(cells // 64 % 2 == 0, 1.0, -1.0)
-    return np.ldexp(sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0), binade)
+    pairs = landing.cells_of_at_least(min(landing.largest_multiplicity, 2))
+    number, is_full = np.divmod(np.searchsorted(pairs, landing.cells) + 2 * stream.one_below(2**20), 2)
+    half, lowest = 2 ** (fmt.precision - 1), max(fmt.min_exponent - fmt.precision + 3, -199)
+    binades = min(fmt.max_exponent, 200) - fmt.precision - lowest + 1
+    leading = np.where(is_full, 2 * half - 1, half + number % half)
+    tail = np.array([0.5, 0.25, 0.75, 0.0])[number % 4]  # the number of binades is odd: each gets each tail
+    tail = np.where(is_full, tail, tail * stream.signs(landing.gradients))
+    sign = np.where(number // 32 % 2 == 0, 1.0, -1.0)
+    terms = sign * np.select([landing.rank == 0, landing.rank == 1], [leading, tail], 0.0)
+    return np.ldexp(terms, lowest + 7 * number % binades)
 
 
 def subnormal(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
