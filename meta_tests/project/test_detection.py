@@ -1,6 +1,7 @@
 """The studies of others: their lists and standards see what they are known to see, and msprobe has what to tell."""
 
 import numpy as np
+import pytest
 
 from detection import OUR_CASES, PEERS, finds, judge_by_others
 from msprobe_verdicts import WORDS, made, ours
@@ -13,6 +14,7 @@ ALL = {*STANDARDS, "interval"}
 LISTS = [peer.name for peer in PEERS]
 
 
+@pytest.mark.thorough
 def test_lists_of_others_find_what_they_are_known_to_and_hold_nothing_against_an_honest_kernel() -> None:
     """An overwritten collision is seen by all lists with overlapping windows; an output that is not cleared by the one
     that fills it beforehand. What one held against an honest kernel would count as no find of any defect.

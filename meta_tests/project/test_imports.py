@@ -144,6 +144,7 @@ def poolproof(core: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=core, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_the_core_judges_torch(core: Path) -> None:
     selection = ("--operator", "MaxPool2dWithIndicesBackward", "--aspect", "values", "--cases", "1")
     ended = poolproof(core, "run", "--backend", "torch-cpu", *selection, "-p", "no:cacheprovider")

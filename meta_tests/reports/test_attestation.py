@@ -152,6 +152,7 @@ def test_a_sample_of_it_is_judged_again_and_finds_rows_that_were_made_up(run: Pa
     assert "poolproof replay --backend reports_backends:Mixed" in again.output
 
 
+@pytest.mark.thorough
 def test_a_rerun_tells_who_is_judged_and_what_follows_from_equal_bits(run: Path, tmp_path: Path) -> None:
     bundle, named = tmp_path / "bundle.zip", ("--backend", "reports_backends:Mixed", "--sample", 30)
     poolproof("package", run, "-o", bundle)

@@ -353,6 +353,7 @@ def test_a_model_is_held_against_what_is_known(backend: str, operator: str, righ
     assert bool(row_problem(row | {"model": wrong}, run)) is (":" not in backend)
 
 
+@pytest.mark.thorough
 def test_an_emulators_run_under_the_name_of_a_card_does_not_stand(diagnosed: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(diagnosed / "run", tmp_path / "run"))
     record = folder / "run.json"

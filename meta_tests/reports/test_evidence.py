@@ -278,6 +278,7 @@ def test_the_first_failure_of_each_kind_is_shrunk_after_its_block_and_leaves_its
     assert "call.py evidence/shrunk/" in program_lines(tmp_path, row["case_id"], "torch-cpu")[0]
 
 
+@pytest.mark.thorough
 def test_replay_and_call_say_that_the_call_of_a_large_case_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hostile import HOSTILE, Files
 from poolproof.reports.rows.verdicts import Overall
 from sessions import poolproof
+from shares import a_share
 
 SECONDS = 30.0
 MEBIBYTES = 512
@@ -34,7 +35,7 @@ def _peak() -> float:
 
 @pytest.mark.usefixtures("deriving_once")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", a_share(HOSTILE))
 def test_a_hostile_archive_is_told(name: str, standing: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -118,6 +118,7 @@ def test_numbers_have_thresholds_with_what_was_observed_beside_them() -> None:
     assert terms_of(suspect) == ["N*C = 36"]
 
 
+@pytest.mark.thorough
 def test_not_all_that_meet_it_fail() -> None:
     rows = failing(made_up(), lambda row: "gradients with NaN" in row["data"] and row["case_id"][0] in "01234567")
     (suspect,) = found(rows)

@@ -398,6 +398,7 @@ def test_it_is_said_that_what_judges_is_compiled(
     assert "poolproof: what judges is being compiled, once" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_the_process_that_judges_never_imports_the_framework(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     asked = ["--backend", "torch-cpu", "--operator", "MaxPool2dWithIndices", "--dtype", "float32", "--cases", "1"]

@@ -14,6 +14,7 @@ from kills import ASKED, ROLES, Kill, Result, disturbed, result_of
 from places import ROOT
 from poolproof.reports.rows.store import read_run
 from sessions import command, surroundings, wait_until
+from shares import a_share
 
 KILLS = [
     Kill(role, rows)
@@ -66,7 +67,9 @@ def all_are_gone(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("backend", "options"), [("stubborn_in_c", []), ("stubborn_unforkable", []), ("stubborn", ["-n", "2"])], ids=str
+    ("backend", "options"),
+    a_share([("stubborn", ["-n", "2"]), ("stubborn_in_c", []), ("stubborn_unforkable", [])]),
+    ids=str,
 )
 def test_a_killed_session_takes_all_along(tmp_path: Path, backend: str, options: list[str]) -> None:
     process = stuck(tmp_path, f"dying_backends:{backend}", *options)

@@ -109,6 +109,7 @@ def test_shards_say_what_they_are(runs: Path) -> None:
     assert [each.narrowed.rpartition(", ")[2] for each in conclusions] == ["shard 1/3", "shard 2/3", "shard 3/3"]
 
 
+@pytest.mark.thorough
 def test_a_merged_run_ends_is_packed_and_goes_on_like_another(runs: Path, tmp_path: Path) -> None:
     """It is resumed without the shards, and finds that nothing is left to do."""
     ended = CliRunner().invoke(command, [*map(str, parts(runs)), "-o", str(tmp_path / "run")])
