@@ -18,7 +18,7 @@ from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.tables import COUNTS as ENDED
 from poolproof.reports.figures.tables import DISJOINT, FURTHER, commonest_reasons, counts, records
 from poolproof.reports.rows.factors import BY_NAME, Factor, Scope
-from poolproof.reports.rows.features import READ
+from poolproof.reports.rows.features import READ_OF_CALL
 from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage, share
 from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import having, read_rows
@@ -80,7 +80,7 @@ def factor_coverage(folder: Path, run: Mapping[str, Any]) -> dict[tuple[str, str
     """Return the coverage of the calls that ran, by backend, operator and dtype; contract calls do not count."""
     covered: dict[tuple[str, str, str], FactorCoverage] = {}
     was_run = having("verdict", JUDGED - {Verdict.REFUSED}) & pc.field("planes").is_valid()
-    rows = read_rows(folder, list(dict.fromkeys(("backend", "verdict", *READ))), was_run)
+    rows = read_rows(folder, list(dict.fromkeys(("backend", "verdict", *READ_OF_CALL))), was_run)
     for batch in rows.to_batches():
         for row in batch.to_pylist():
             key = row["backend"], row["operator"], row["dtype"]

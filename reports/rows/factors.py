@@ -7,7 +7,6 @@ features has no class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -288,7 +287,10 @@ def classes_of(features: Features) -> dict[str, str]:
     """Return the class of each factor that a row has."""
     classes = {}
     for factor in FACTORS:
-        with suppress(KeyError):
-            if (own := factor.class_of(features)) is not None:
-                classes[factor.name] = own
+        try:
+            own = factor.class_of(features)
+        except KeyError:
+            continue
+        if own is not None:
+            classes[factor.name] = own
     return classes

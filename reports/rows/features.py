@@ -28,10 +28,10 @@ from poolproof.reports.rows.schema import Row
 Value = bool | int | str
 Feature = tuple[str, Value]
 
-READ = (
-    *("case", "operator", "dtype", "index_dtype", "product", "overlapping", "gradient", "indices", "values"),
-    *("classes", "data", "clause", "route", "k_cells"),
-)
+READ_OF_CALL = ("case", "operator", "dtype", "index_dtype", "product", "gradient", "indices", "values")
+"""Columns from which `call_features` are made."""
+
+READ = (*READ_OF_CALL, "overlapping", "classes", "data", "clause", "route", "k_cells")
 """Columns from which features are made; `dilated`, `padded` and others follow from the case."""
 
 _DETAIL = "route's "
@@ -209,6 +209,11 @@ def features_of(row: Row) -> dict[str, Value]:
     return dict(_features_of(*(_hashable(row.get(name)) for name in READ)))
 
 
+def call_features(row: Row) -> dict[str, Value]:
+    """Return those features of a call from which `factors` makes classes, and others that cost little."""
+    return dict(_features(dict.fromkeys(READ) | {name: row.get(name) for name in READ_OF_CALL}, is_brief=True))
+
+
 @lru_cache(4096)
 def _features_of(*values: Any) -> Mapping[str, Value]:
     """Return the features of a row with these values in the columns `READ`, from a cache of some kilobytes."""
@@ -219,7 +224,7 @@ def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
+def _features(row: Mapping[str, Any], *, is_brief: bool = False) -> Iterator[Feature]:
     case = read_case(row["case"])
     windows = geometry_of(_text(row["operator"]), case)
     if windows is not None:
@@ -229,8 +234,12 @@ def _features(row: Mapping[str, Any]) -> Iterator[Feature]:
             yield "overlapping windows", bool(row["overlapping"])
         yield from _window_flags(windows)
         yield from _lengths(windows)
-        yield from _bytes_of_tensors(operator, row, windows)
-        yield from _layouts(operator, case, windows)
+        layouts = {tensor: TensorLayout(str(text)) for tensor, text in _mapping(case.get("layouts")).items()}
+        if not is_brief:
+            yield from _bytes_of_tensors(operator, row, windows)
+        yield from _layouts(operator, layouts)
+        if not is_brief:
+            yield from _gaps(operator, layouts, windows)
         if isinstance(row["data"], tuple):
             yield from ((word, word in row["data"]) for word in DATA["values"] + DATA[operator.direction])
     yield from ((name, text) for column, name in _WORDS.items() if (text := _text(row[column])))
@@ -365,8 +374,7 @@ def _bytes_of_tensors(operator: Operator, row: Mapping[str, Any], windows: Geome
 _INDEX_BYTES = {name: np.dtype(name).itemsize for name in INDEX_DTYPES}
 
 
-def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> Iterator[Feature]:
-    layouts = {tensor: TensorLayout(str(text)) for tensor, text in _mapping(case.get("layouts")).items()}
+def _layouts(operator: Operator, layouts: Mapping[str, TensorLayout]) -> Iterator[Feature]:
     for tensor in operator.tensors:
         layout = layouts.get(tensor, TensorLayout("contiguous"))
         one, an = ("", "") if tensor == "indices" else ("a ", "an ")
@@ -379,6 +387,9 @@ def _layouts(operator: Operator, case: Mapping[str, Any], windows: Geometry) -> 
     yield "a tensor that is not contiguous", bool(layouts)
     yield "an expanded tensor", any(layout.repeats for layout in layouts.values())
     yield "tensors tagged NHWC", any(layout.name.startswith(_TAGGED) for layout in layouts.values())
+
+
+def _gaps(operator: Operator, layouts: Mapping[str, TensorLayout], windows: Geometry) -> Iterator[Feature]:
     words = (*_LEADING[-len(windows.leading) :], *_SPATIAL[-len(windows.size) :])
     for kind, tensors in (("an input", operator.inputs), ("an output", operator.outputs)):
         steps = [_steps(operator, windows, tensor, layouts[tensor].text) for tensor in tensors if tensor in layouts]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from poolproof.references.operators import Operator
 from poolproof.reports.rows.factors import BY_NAME, FACTORS, Scope, classes_of
-from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.features import call_features
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import FAILED
 
@@ -185,7 +185,7 @@ class FactorCoverage:
 
     def add(self, row: Row) -> None:
         """Count a call, if it has a geometry and the scope has it."""
-        features = features_of(row)
+        features = call_features(row)
         if "plane cells" in features and self.space.has(call := call_of(classes_of(features))):
             self._meetings.clear()
             self._calls[call] += 1

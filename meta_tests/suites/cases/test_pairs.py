@@ -12,7 +12,7 @@ from poolproof.references.operators import OPERATORS
 from poolproof.references.products import PRODUCTS
 from poolproof.reports.figures.coverage import factor_coverage
 from poolproof.reports.rows.factors import Scope, classes_of
-from poolproof.reports.rows.features import features_of
+from poolproof.reports.rows.features import call_features, features_of
 from poolproof.reports.rows.meetings import PLACES, TOGETHER, FactorCoverage, call_of, file_of, space_of
 from poolproof.reports.rows.store import read_run
 from poolproof.suites.cases.case import Case
@@ -44,7 +44,9 @@ def test_stored_classes_are_those_of_the_stored_cases(name: str, size: int, one_
         calls = file[TOGETHER[size]]
     assert len(calls) == len(lines)
     for line, call in [*zip(lines, calls, strict=True)][::one_in]:
-        assert call_of(classes_of(features_of(row_of(Case.from_json(line))))) == tuple(call), line
+        row = row_of(Case.from_json(line))
+        for features in (features_of(row), call_features(row)):
+            assert call_of(classes_of(features)) == tuple(call), line
 
 
 def possible(scope: Scope) -> set[tuple[str, str]]:
