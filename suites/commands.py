@@ -192,7 +192,7 @@ def _table(*headings: str, counts: str = "") -> Table:
     metavar="DIR",
     help="Folder to import a backend from that is named as module:attribute; repeatable.",
 )
-@click.option("--timeout", type=SECONDS, default=USUAL_TIMEOUT, show_default=True, help="Seconds the case may take.")
+@click.option("--timeout", type=SECONDS, default=USUAL_TIMEOUT, show_default=True, help="Seconds one call may take.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),

@@ -112,7 +112,7 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             type=float,
             default=USUAL_TIMEOUT,
             metavar="SECONDS",
-            help="how long one case may take before it counts as hung (default: 60)",
+            help="how long one call may take before it counts as hung (default: 60)",
         ),
         "--memory-budget": _one(
             metavar="SIZE",

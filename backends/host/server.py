@@ -36,6 +36,9 @@ Record = dict[str, Any]
 _GARBAGE = 5000
 """New objects between searches for garbage cycles: a call makes dozens, and hardly any cycles."""
 
+_MOST_COUNTED = 255
+"""Most begun calls that a byte can count: the next one is 1 again."""
+
 _PR_SET_PDEATHSIG, _WALL = 1, 0x40000000
 _PROT_NONE, _PROT_READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -151,8 +154,16 @@ class RequestServer:
         """Return the memory in use, after making a call, or having it refused, ``count`` times."""
         if "call" in request:
             call, fences = protocol.read_call(request["call"], self.memory)
-            self.fenced(fences, partial(self.backend.run_often, call, request["count"], request["refused"]))
+            self.fenced(fences, partial(self.run_often, call, request))
         return self.with_state({"bytes": self.backend.device_memory_in_use(), "host": allocated_bytes()})
+
+    def run_often(self, call: Call, request: Record) -> None:
+        """Make the calls one by one, and count them; refusals, which compute nothing, are one sequence."""
+        if request["refused"]:
+            self.backend.run_often(call, request["count"], True)
+        for number in range(0 if request["refused"] else request["count"]):
+            self.memory[request["begun"]] = number % _MOST_COUNTED + 1
+            self.backend.run_often(call, 1, False)
 
     def fork(self, _: Record) -> Record:
         descriptor = self.channel.descriptors.pop()

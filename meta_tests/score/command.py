@@ -37,7 +37,7 @@ from poolproof.suites.plan.aspects import ALL_CHECKS
 )
 @click.option("--report", type=PATH, default=Path("poolproof-score"), show_default=True, help="Folder to write to.")
 @click.option("--resume", is_flag=True, help="Keep what the report folder says was found, and hunt for the rest.")
-@click.option("--timeout", type=SECONDS, default=10.0, show_default=True, help="Seconds one case may take.")
+@click.option("--timeout", type=SECONDS, default=10.0, show_default=True, help="Seconds one call may take.")
 @click.option(
     "--shrink",
     type=Number(0, MAX_SECONDS),

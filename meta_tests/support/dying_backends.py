@@ -31,6 +31,10 @@ def _rounds_up(call: Call) -> bool:
     return call.attributes.rounds_up
 
 
+def _has_50_cells(call: Call) -> bool:
+    return call.tensors["self"].array.size == 50
+
+
 def _crash() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -76,7 +80,7 @@ def never_loaded() -> None:
     time.sleep(1e6)
 
 
-kills_its_judge = doing(_kill_judge, lambda call: call.tensors["self"].array.size == 50, "kills_its_judge")
+kills_its_judge = doing(_kill_judge, _has_50_cells, "kills_its_judge")
 crashing = doing(_crash, _rounds_up, "crashing")
 dying_later = doing(_die_later, _rounds_up, "dying_later")
 unforkable = doing(_crash, _rounds_up, "unforkable", survives_fork=False)
@@ -121,7 +125,19 @@ def loses_context_late(self, call, mode=""):
     return Outcome(Status.UNAVAILABLE, code=507053, message="lost") if self.told else Scatter.run(self, call, mode)
 
 
-slow = doing(lambda: time.sleep(0.02), lambda call: True, "slow")
+def _hang_in_repetition(self: Scatter, call: Call, mode: str = "") -> Outcome:
+    if _is_repetition(call) and _has_50_cells(call):
+        time.sleep(1e6)
+    return slow.run(self, call, mode)
+
+
+slow = doing(lambda: time.sleep(0.35), _has_50_cells, "slow", actions=("prepare", "run", "synchronise"))
+slow_and_hanging = type("slow_and_hanging", (slow,), {"run": _hang_in_repetition})
+
+
+@fault("route_terms", base=slow)
+def slow_and_losing(self, call, cells, terms):
+    return (cells[:-1], terms[:-1]) if _has_50_cells(call) else (cells, terms)
 
 
 @fault("run")

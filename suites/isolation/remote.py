@@ -32,11 +32,11 @@ class RemoteBackend(Backend):
     """A backend that sends calls as requests to a host, by ``ask``.
 
     Small tensors are copied to ``staging``, a part of the arena, for a request, and back after it. So a stray write
-    there hits only tensors of the current request. The host writes the number of begun calls into the first byte of
-    ``staging``; it may be wrong. ``is_spoiled``: a call changed state of its process that the host could not restore.
+    there hits only tensors of the current request. The host counts the begun calls in the first byte of ``staging``; it
+    may be wrong. ``is_spoiled``: a call changed state of its process that the host could not restore.
     """
 
-    def __init__(self, description: Description, ask: Callable[[Message], Message]) -> None:
+    def __init__(self, description: Description, ask: Callable[[Message, int, Callable[[], int]], Message]) -> None:
         self._description = description
         self._ask_host = ask
         self._declared: WeakKeyDictionary[Call, Mapping[str, Any]] = WeakKeyDictionary()
@@ -72,9 +72,9 @@ class RemoteBackend(Backend):
         return self._run(calls, {"declare": True})
 
     def _run(self, calls: Sequence[Call], how: Message) -> list[Outcome]:
-        self._requested, self.staging[0] = calls, 0
+        self._requested = calls
         request = {"do": "run", "calls": self._written(calls), "begun": self._start, **how}
-        return self._ask(request, partial(self.read_outcomes, calls))
+        return self._ask(request, partial(self.read_outcomes, calls), len(calls))
 
     def read_outcomes(self, calls: Sequence[Call], done: Message) -> list[Outcome]:
         """Return the outcomes of calls, without those that were not made, and keep the declarations of the first."""
@@ -119,12 +119,17 @@ class RemoteBackend(Backend):
 
     def memory_after(self, call: Call, count: int, refused: bool = False) -> MemoryInUse:
         (record,) = self._written([call])
-        request = {"do": "memory", "call": record, "count": count, "refused": refused}
-        return self._ask(request, lambda done: read(MemoryInUse, {"device": done["bytes"], "host": done.get("host")}))
+        request = {"do": "memory", "call": record, "begun": self._start, "count": count, "refused": refused}
+
+        def in_use(done: Message) -> MemoryInUse:
+            return read(MemoryInUse, {"device": done["bytes"], "host": done.get("host")})
+
+        return self._ask(request, in_use, 1 if refused else max(count, 1))
 
     def run_sequence(self, actions: Actions, calls: Sequence[Call]) -> SequenceResult:
         request = {"do": "sequence", "actions": list(map(write_flat, actions)), "calls": self._written(calls)}
-        return self._ask(request, lambda done: read(SequenceResult, done["sequence"]))
+        runs = sum(action.do == "run" for action in actions)
+        return self._ask(request, lambda done: read(SequenceResult, done["sequence"]), max(runs, 1))
 
     def _written(self, calls: Sequence[Call]) -> list[Message]:
         """Return the records of calls for the next request."""
@@ -143,10 +148,11 @@ class RemoteBackend(Backend):
         self._end = -(-stop // ALIGNMENT) * ALIGNMENT
         return self._start + at, 0
 
-    def _ask(self, request: Message, read: Callable[[Any], _T]) -> _T:
+    def _ask(self, request: Message, read: Callable[[Any], _T], calls: int = 1) -> _T:
         """Send a request and read the reply; raise `AdapterError` if the adapter raised, or if the reply is invalid."""
+        self.staging[0] = 0
         try:
-            reply = self._ask_host(request)
+            reply = self._ask_host(request, calls, lambda: int(self.staging[0]))
         finally:
             for buffer, copy in self._copied:
                 buffer[:] = copy

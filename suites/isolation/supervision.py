@@ -14,10 +14,12 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -42,6 +44,12 @@ FORK_SECONDS = 20.0
 _END_SECONDS = 1.0
 """Time limit for a process that closed its connection to end by itself, in seconds."""
 
+
+_SEND_SECONDS = 60
+"""Time limit for a process to take a request, in seconds."""
+
+_LOOK_SECONDS = 0.05
+"""Time between two looks at the number of begun calls, in seconds."""
 
 _MOST_OUTPUT = 1 << 16
 """Last bytes of the output that are kept."""
@@ -93,7 +101,7 @@ class _Output:
 def _channel_pair() -> tuple[Channel, socket.socket]:
     """Return the judge's end, with a time limit for sending, and a host's end."""
     ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 60, 0))  # seconds
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
     return Channel(ours, msgspec.json.encode, msgspec.json.decode), theirs
 
 
@@ -124,6 +132,27 @@ def _writable(backend: str) -> str:
     return os.pathsep.join(folders)
 
 
+class _OutOfTime(TimeoutError):
+    """The time of all calls is over, not that of one."""
+
+
+class _Limit(NamedTuple):
+    """The time limit of a request.
+
+    Attributes:
+        seconds: Time limit of each of its calls.
+        calls: Their number.
+        begun: Returns another number when a call begins, and 0 if the host does not count. The calls of a host that
+            counts are timed one by one. A host that lies gains nothing: the limit of all calls together holds anyway.
+        until: Monotonic time that ends it in any case.
+    """
+
+    seconds: float
+    calls: int = 1
+    begun: Callable[[], int] = int
+    until: float = inf
+
+
 class Host:
     """The processes of a backend: a zygote with the loaded backend, behind a guardian, and the forked worker.
 
@@ -140,7 +169,7 @@ class Host:
         self._backend = backend
         self._arena = arena
         self.worker, self.is_loaded = 0, False
-        self._left = self._allowed = 0.0
+        self._limit = _Limit(0.0)
 
     def start(self) -> None:
         """Start a zygote, which begins to load the backend."""
@@ -155,14 +184,14 @@ class Host:
     def description(self) -> Message:
         """Wait for the started zygote; return its description of the backend."""
         self.allow(START_SECONDS)
-        return self._exchange(self._zygote, None)
+        return self._exchange(self._zygote, None, self._limit)
 
     def fork(self) -> None:
         """Fork the zygote for a worker; raise `HostDied` on failure."""
         channel, theirs = _channel_pair()
         self.allow(FORK_SECONDS)
         with theirs:
-            done = self._exchange(self._zygote, {"do": "fork"}, theirs.fileno())
+            done = self._exchange(self._zygote, {"do": "fork"}, self._limit, theirs.fileno())
         self._channel, self.worker = channel, done["done"]["pid"]
         self._output.forget()
 
@@ -171,13 +200,16 @@ class Host:
         self._channel, self.worker = self._zygote, self._guardian
         self._output.forget()
 
-    def allow(self, seconds: float) -> None:
-        """Set the time limit for all requests from now on."""
-        self._left = self._allowed = seconds
+    def allow(self, seconds: float, until: float = inf) -> None:
+        """Set the time limit of each call from now on, and the monotonic time that ends all of them."""
+        self._limit = _Limit(seconds, until=until)
 
-    def ask(self, request: Message) -> Message:
-        """Send a request to the worker and return its reply; after `HostDied` there is no worker."""
-        return self._exchange(self._channel, request)
+    def ask(self, request: Message, calls: int = 1, begun: Callable[[], int] = int) -> Message:
+        """Send a request to the worker and return its reply; after `HostDied` there is no worker.
+
+        ``calls`` and ``begun`` are those of its time limit.
+        """
+        return self._exchange(self._channel, request, self._limit._replace(calls=calls, begun=begun))
 
     def check_alive(self) -> None:
         """Raise `HostDied` if the worker is gone, or sent an unexpected message."""
@@ -203,31 +235,39 @@ class Host:
             self._zygote.close()
             self._end_all(_END_SECONDS)
 
-    def _exchange(self, channel: Channel, request: Message | None, descriptor: int | None = None) -> Message:
+    def _exchange(
+        self, channel: Channel, request: Message | None, limit: _Limit, descriptor: int | None = None
+    ) -> Message:
         """Send a request, if there is one, and return the reply."""
-        began = time.monotonic()
         try:
             if descriptor is not None:
                 socket.send_fds(channel.connection, [to_frame(request or {})], [descriptor])
             elif request is not None:
                 channel.send(request)
-            return self._received(channel, self._left)
+            return self._received(channel, limit)
         except (OSError, EOFError, ProtocolError) as error:
             raise self._died(channel, error) from None
-        finally:
-            self._left -= time.monotonic() - began
 
-    def _received(self, channel: Channel, seconds: float) -> Message:
+    def _received(self, channel: Channel, limit: _Limit) -> Message:
         """Return the next message; read the output meanwhile."""
-        deadline = time.monotonic() + seconds
+        seconds, calls, begun, until = limit
+        number, last = 0, time.monotonic() + seconds * calls
+        deadline = last
         arrivals = select.poll()
         arrivals.register(channel.fileno(), select.POLLIN)
         arrivals.register(self._output.descriptor, select.POLLIN)
         message = channel.take()
         while message is None:
-            left = deadline - time.monotonic()
-            if left <= 0 or not (events := arrivals.poll(1000 * min(left, 1e6))):  # limit of poll(2)
-                raise TimeoutError
+            now = time.monotonic()
+            if number != begun():
+                number, deadline = begun(), min(now + seconds, last)
+            if now >= until:
+                raise _OutOfTime
+            if now >= deadline:
+                each = f", {calls} times the limit of a call" if calls > 1 and not number else ""
+                raise TimeoutError(f"gave no answer within {seconds * (1 if number else calls):.3g} s{each}")
+            left = min(deadline, until) - now
+            events = arrivals.poll(1000 * min(left, 1e6 if calls == 1 else _LOOK_SECONDS))  # limit of poll(2)
             ready = {descriptor for descriptor, _ in events}
             if self._output.descriptor in ready:
                 self._output.read()
@@ -241,8 +281,11 @@ class Host:
         seconds = _END_SECONDS if isinstance(error, EOFError | OSError) and not is_overdue else 0.0
         status = self._end_all(seconds) if channel is self._zygote else self._end_fork(seconds)
         last_words = self._output.last_words()
+        if isinstance(error, _OutOfTime):
+            return HostDied(Verdict.NOT_RUN, "was cut off", last_words)
         if is_overdue:
-            return HostDied(Verdict.TIMED_OUT, f"gave no answer within {self._allowed:.3g} s", last_words)
+            silent = f"took no request within {_SEND_SECONDS} s"
+            return HostDied(Verdict.TIMED_OUT, str(error) if isinstance(error, TimeoutError) else silent, last_words)
         if status is None or not seconds:
             return HostDied(Verdict.CRASHED, "made its process send what is no reply", last_words)
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
@@ -256,7 +299,7 @@ class Host:
         request = {"do": "end", "pid": pid, "seconds": seconds}
         try:
             self._zygote.send(request)
-            status = self._received(self._zygote, FORK_SECONDS)["done"]["status"]
+            status = self._received(self._zygote, _Limit(FORK_SECONDS))["done"]["status"]
         except (OSError, EOFError, ProtocolError, LookupError, TypeError):
             return self._end_all(_END_SECONDS)
         return None if status == -signal.SIGKILL and time.monotonic() - began > seconds else status

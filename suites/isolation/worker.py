@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from functools import cache
+from math import inf
 from threading import Timer
 
 from poolproof.backends.base import WORKER_VARIABLE, Backend, BackendUnavailable, UnknownBackend
@@ -166,10 +168,13 @@ class Worker:
                 return
         raise BackendUnavailable(f"backend {self.backend}: no process of it comes to answer")
 
-    def judge(self, question: Question, seconds: float) -> Row:
-        """Judge a question in a ready process; raise `HostDied` if that does not survive calls of up to ``seconds``."""
+    def judge(self, question: Question, seconds: float, until: float = inf) -> Row:
+        """Judge a question in a ready process; raise `HostDied` if that does not survive.
+
+        A call may take ``seconds``. The monotonic time ``until`` ends all calls.
+        """
         self.state, self.last = WorkerState.BUSY, question
-        self._host.allow(seconds)
+        self._host.allow(seconds, until)
         try:
             row = answer(question, self.remote)
         except HostDied:
@@ -182,7 +187,7 @@ class Worker:
         return row
 
     def backend_within(self, seconds: float) -> Backend:
-        """Return the backend, with a time limit for its calls, which may raise `HostDied`; then it cannot judge."""
+        """Return the backend, with a time limit for each call, which may raise `HostDied`; then it cannot judge."""
         self.make_ready()
         self.state = WorkerState.BUSY
         self._host.allow(seconds)
@@ -223,7 +228,7 @@ class Worker:
 
     def _make_first_calls(self) -> None:
         self.remote.renew()
-        self._host.allow(WARM_UP_SECONDS)
+        self._host.allow(WARM_UP_SECONDS, time.monotonic() + WARM_UP_SECONDS)
         self._survives_first_calls = False
         for operator in OPERATORS.values():
             answer(CaseQuestion(Case.smallest(operator, self._dtype), _WARM_UP), self.remote)

@@ -62,7 +62,7 @@ class Question(ABC):
 
     @property
     def timeout_scale(self) -> float:
-        """Factor of the usual time limit."""
+        """Factor of the usual time limit of a call."""
         return 1.0
 
     @abstractmethod

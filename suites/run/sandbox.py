@@ -52,10 +52,10 @@ _SHORTEST = 1.0
 class Sandbox:
     """Judges questions on one backend, and survives whatever the implementation does.
 
-    A case may take ``timeout`` seconds, and a share of the time left before the monotonic time ``until``. If that share
-    ends it, it is not judged. The file of the case in flight lies in ``scratch``, and its name contains ``name``.
-    ``loaded`` is a worker with the backend loaded. ``unplanned`` are rows of processes that died between two calls, for
-    the caller to take.
+    A call may take ``timeout`` seconds, and a case a share of the time left before the monotonic time ``until``. If
+    that share ends a case, it is not judged. The file of the case in flight lies in ``scratch``, and its name contains
+    ``name``. ``loaded`` is a worker with the backend loaded. ``unplanned`` are rows of processes that died between two
+    calls, for the caller to take.
     """
 
     def __init__(
@@ -165,25 +165,24 @@ class Sandbox:
         return row | {"reason": "; ".join(filter(None, (row["reason"], _KILLED_ONCE)))}
 
     def _answer(self, question: Question) -> Row | HostDied:
-        """Judge a question within its time limit."""
+        """Judge a question within the time limit of its calls, and its share of the budget."""
         worker = self.worker
         worker.make_ready()
         slowness = 4.0 if worker.backend.startswith(KERNELS) else 1.0  # a model runs all cores of a kernel on one
         is_first_launch = worker.state is WorkerState.FRESH and worker.starts_cold
         warm_up = self._warm_up_seconds if is_first_launch else 0.0
         seconds = self._timeout * question.timeout_scale * slowness + warm_up
-        share = (self._until - time.monotonic()) / (_SHARE_LATER if self._has_hung else _SHARE)
-        allowed, began = min(seconds, max(share, _SHORTEST)), time.perf_counter()
+        share = max((self._until - time.monotonic()) / (_SHARE_LATER if self._has_hung else _SHARE), _SHORTEST)
+        began = time.perf_counter()
         try:
-            row = worker.judge(question, allowed)
+            row = worker.judge(question, seconds, time.monotonic() + share)
         except HostDied as death:
-            if death.verdict is not Verdict.TIMED_OUT:
+            if death.verdict is Verdict.CRASHED:
                 return death
             self._has_hung, self._is_over = True, time.monotonic() >= self._until
-            if allowed == seconds:
+            if death.verdict is Verdict.TIMED_OUT:
                 return death
-            hung = f"the {seconds:.3g} s after which it counts as hung (--case-timeout)"
-            return self._not_run(question, f"cut off before {hung}, for that was its share of the budget")
+            return self._not_run(question, "cut off: its share of the budget was used up")
         row["seconds"] = time.perf_counter() - began
         if is_first_launch and row["verdict"] in (Verdict.CONFORMS, Verdict.VIOLATES):  # others may have made no call
             self._slowest_first = max(self._slowest_first or 0.0, row["seconds"])

@@ -37,7 +37,7 @@ def test_an_adapter_that_may_not_write_is_told_where_it_may() -> None:
 
 
 def test_a_backend_that_becomes_unavailable_in_a_call_says_why() -> None:
-    remote = RemoteBackend(Description(), lambda _: {"unavailable": "kernels cannot be kept"})
+    remote = RemoteBackend(Description(), lambda *_: {"unavailable": "kernels cannot be kept"})
     with pytest.raises(AdapterError, match="kernels cannot be kept"):
         remote.memory_after(Trial(CASE, remote).new_call(), 1)
 
