@@ -247,7 +247,7 @@ class Backend(ABC):
             may be refused.
         interface: The interface that it implements, if not aclnn itself. Its documentation says which calls may be
             refused (`poolproof.references.refusals`), unless they reach aclnn on a product. Without contract and
-            interface, a refusal is no fault and leaves a run incomplete.
+            interface, a refusal is no fault. It leaves a run incomplete unless `may_refuse` documents it.
         actions: Abilities of `run_sequence`: verbs of `poolproof.references.sequences`, "workspace" if calls can share
             workspaces, and "thread".
     """
@@ -325,6 +325,13 @@ class Backend(ABC):
     def forward_rule(self, call: Call) -> ForwardRule:
         """Declare which of several cells a forward takes for that call, and how it treats NaN and -inf."""
         return FAMILY_RULE
+
+    def may_refuse(self, call: Call) -> str:
+        """Name the document, and its limit, by which the implementation may refuse ``call``; empty if it must run.
+
+        A call that runs nevertheless is judged. A backend with a contract or a documented interface is not asked.
+        """
+        return ""
 
     def route(self, call: Call) -> str:
         """Name the implementation's branch for ``call``, the last one that ran; empty if unknown."""

@@ -1,7 +1,8 @@
 """Calls that interfaces without a contract may refuse, with the published source of each permission.
 
 For an interface with a contract, `poolproof.references.contract` says which calls are refused. Rows here are
-permissions: if a call is accepted nevertheless, its result must be right.
+permissions: if a call is accepted nevertheless, its result must be right. A backend of an interface without documents
+here gives its own (`Backend.may_refuse`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ class RefusalCondition(Enum):
     EMPTY_WINDOW = auto()
     """A forward with a window that has no cell inside the plane."""
 
+
+DECLARED = "as its adapter declares: "
+"""Start of the reason of a refusal that only the adapter of the backend documents."""
 
 ANY_INTERFACE = ""
 """Stands for every interface without a row of its own."""

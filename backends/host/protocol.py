@@ -333,5 +333,11 @@ def write_outcome(outcome: Any, call: Call) -> dict[str, Any]:
 FIRST_CALL = ("threads", "children", "ignored signals", "signal handlers")
 """Changes that the first call of a correct framework may make: MindSpore handles SIGINT from then on."""
 
-DECLARATIONS = {"accumulation": AccumulationModel, "forward_rule": ForwardRule, "is_deterministic": bool, "route": str}
+DECLARATIONS = {
+    "accumulation": AccumulationModel,
+    "forward_rule": ForwardRule,
+    "is_deterministic": bool,
+    "may_refuse": str,
+    "route": str,
+}
 """Method of `Backend` that takes a call -> type of what it returns."""

@@ -194,7 +194,8 @@ def test_a_call_writes_its_outputs_in_shared_memory(host: HostClient, worker: Ch
     assert done["outcomes"][0].keys() <= {"status", "seconds"}
     assert call.tensors["indices"].array.tolist() == [[[[5, 7], [13, 15]]]]
     declared = read_declarations(done["declared"])
-    assert declared == {"accumulation": ACC32, "forward_rule": FAMILY_RULE, "is_deterministic": True, "route": ""}
+    own = {"is_deterministic": True, "may_refuse": "", "route": ""}
+    assert declared == {"accumulation": ACC32, "forward_rule": FAMILY_RULE, **own}
     assert done.keys() == {"outcomes", "declared"}
     call = backward(host)
     assert replied(worker, host, "", call)["done"].keys() == {"outcomes"}

@@ -61,6 +61,15 @@ def test_who_refuses_all_padding_has_a_gap(tmp_path: Path) -> None:
     assert said in (ended.folder / "summary.md").read_text()
 
 
+def test_who_refuses_padding_by_its_document_conforms_and_who_refuses_everything_does_not(tmp_path: Path) -> None:
+    ended = session(tmp_path / "run", "refuses_padding_by_its_document", 40)
+    assert ended.status == Overall.CONFORMS
+    assert verdicts(ended) == {Verdict.CONFORMS, Verdict.REFUSED}
+    ended = session(tmp_path / "all", "refuses_everything_by_its_document", 12)
+    assert (ended.status, verdicts(ended)) == (Overall.INCOMPLETE, {Verdict.REFUSED})
+    assert f"Never run, only refused: every call of {OPERATOR} (float32)" in ended.output
+
+
 def test_an_adapter_that_does_nothing_but_raise_ends_its_session(tmp_path: Path) -> None:
     said = "10 cases, and nothing else, ended alike: the adapter raised ValueError: no stream (dying_backends.py, line "
     ended = session(tmp_path / "run", "raises_always")

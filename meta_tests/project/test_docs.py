@@ -76,6 +76,16 @@ def test_the_first_example_judges_as_it_stands(layouts: str) -> None:
         assert judge(case, namespace["Mine"]())["verdict"] == verdict
 
 
+def test_the_example_of_a_documented_refusal_is_refused_as_documented() -> None:
+    first, _, own = re.findall(r"```python\n(.*?)```", BACKENDS, re.DOTALL)
+    namespace: dict[str, Any] = {"__name__": "my_module"}
+    exec(first + own, namespace)
+    case = CASE.replace("Indices", "IndicesBackward")
+    found = [judge(text, namespace["WithoutMode"]()) for text in (case, case[:-1] + ',"deterministic":true}')]
+    assert [row["verdict"] for row in found] == ["conforms", "refused as documented"]
+    assert found[1]["reason"] == "as its adapter declares: my_kernel.md, Limits: no deterministic mode"
+
+
 def test_the_mistake_of_the_tutorial_is_found_and_its_line_repairs_it() -> None:
     page = (ROOT / "docs" / "tutorial" / "first-backend.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

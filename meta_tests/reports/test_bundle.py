@@ -35,6 +35,7 @@ from poolproof.reports.rows import store
 from poolproof.reports.rows.store import read_rows
 from poolproof.reports.rows.verdicts import UNCAUGHT, Overall
 from poolproof.reports.waivers import shipped, to_toml
+from poolproof.suites.cases.case import Case
 from poolproof.suites.plan.known import row_problem
 from poolproof.suites.plan.selection import Key, PlannedRows, planned_rows
 from poolproof.suites.verify import plan_rows, verification
@@ -351,6 +352,19 @@ def test_a_model_is_held_against_what_is_known(backend: str, operator: str, righ
     run = {"backends": {backend: {"product": "A2"}}}
     assert row_problem(row | {"model": right}, run) == ""
     assert bool(row_problem(row | {"model": wrong}, run)) is (":" not in backend)
+
+
+@pytest.mark.parametrize(
+    ("backend", "product", "stands"),
+    [("somebody:Backend", "", True), ("somebody:Backend", "A2", False), ("torch-cpu", "", False)],
+)
+def test_only_the_adapter_of_an_unknown_interface_may_document_its_refusals(
+    backend: str, product: str, stands: bool
+) -> None:
+    case = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2,))
+    row = {"backend": backend, "product": product, "operator": BACKWARD, "model": None, "case": case.to_json()}
+    row |= {"verdict": "refused as documented", "reason": "as its adapter declares: limits.md"}
+    assert (row_problem(row, {"backends": {}}) == "") is stands
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ import dying_backends as dying
 from dying_backends import crashes_always, doing, raises_always  # noqa: F401  (named on command lines)
 from poolproof.backends.base import Call, Outcome, Status
 from scatter import Scatter, fault
-from scatter_backends import first_cell_for_empty_window
+from scatter_backends import first_cell_for_empty_window, lost
 
 raises_at_ceiling = dying.raising
 
@@ -32,6 +32,29 @@ def refuses_everything(self, call):
 def refuses_padding(self, call):
     """Has no padding, as some frameworks have none, and says so."""
     return "padding is not supported" if call.attributes.is_padded else Scatter.objection(self, call)
+
+
+@fault("may_refuse")
+def takes_the_mode(self, call):
+    return "limits.md: no deterministic mode" if call.deterministic else ""
+
+
+takes_the_mode_and_loses = type("takes_the_mode_and_loses", (takes_the_mode,), {"route_terms": lost.route_terms})
+
+
+@fault("objection", base=takes_the_mode)
+def refuses_the_mode(self, call):
+    return self.may_refuse(call) or Scatter.objection(self, call)
+
+
+@fault("may_refuse", base=refuses_padding)
+def refuses_padding_by_its_document(self, call):
+    return "limits.md: no padding" if call.attributes.is_padded else ""
+
+
+@fault("objection", may_refuse=lambda self, call: "limits.md: not today")
+def refuses_everything_by_its_document(self, call):
+    return "not today"
 
 
 @fault("run")

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from poolproof.references.refusals import DECLARED
 from poolproof.reports.figures.coverage import NEVER_ASKED
 from poolproof.reports.rows.store import having, is_used_up
 from poolproof.reports.rows.text import count_of, duration
@@ -131,12 +132,14 @@ def _gaps(
     ):
         if number:
             yield f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
+    only = f"never run, only refused: {named(never_run)}" if len(never_run) else ""
     planned, refused = count_of(int(coverage["planned"].sum()), "planned case"), totals["undocumented"]
     if refused:
         refused = int(coverage["refused"].sum()) or refused  # of the plan; without one in it, those of the search
-        only = f"; never run, only refused: {named(never_run)}" if len(never_run) else ""
         allowed = "refused, though no document of the implementation is known that allows it"
-        yield f"{allowed}: {refused:,} of {planned}{only}"
+        yield "; ".join(filter(None, [f"{allowed}: {refused:,} of {planned}", only]))
+    elif only:
+        yield only
     missing = (coverage["missing"] - coverage["refused"]).clip(lower=0)
     if missing.sum():
         text = f"not judged: {int(missing.sum()):,} of {planned}, in {count_of(int((missing > 0).sum()), 'group')}"
@@ -211,27 +214,36 @@ NEEDED = ("backend", "operator", "dtype", "classes", "verdict", "reason")
 
 _SUBJECT = ["backend", "operator", "dtype"]
 _WAS_CALLED = having("verdict", JUDGED | {Verdict.UNDOCUMENTED})
+_IS_REFUSED = having("verdict", {Verdict.UNDOCUMENTED}) | pc.starts_with(pc.field("reason"), DECLARED)
 _MAX_NAMED = 3
 
 
 def never_run(rows: pa.Table) -> pd.DataFrame:
     """Return the classes of calls with undocumented refusals and without a run.
 
+    An adapter may declare that some calls are refused, but not all of an operator and dtype.
+
     Columns: backend, operator, dtype, class (`ALL_CALLS` if nothing of the dtype ran, instead of its classes), refused,
     because (the commonest reason). Classes that were not drawn have no line.
     """
     called = rows.filter(_WAS_CALLED).select(NEEDED)
-    if not called.filter(pc.field("verdict") == str(Verdict.UNDOCUMENTED)).num_rows:
+    if not called.filter(_IS_REFUSED).num_rows:
         return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
     judged = called.to_pandas()
-    is_refused = judged["verdict"] == Verdict.UNDOCUMENTED
-    ran = ~is_refused & (judged["verdict"] != Verdict.REFUSED)
-    counted = judged.assign(refused=is_refused, ran=ran, reason=judged["reason"].where(is_refused))
+    is_known = judged["verdict"] == Verdict.REFUSED
+    is_undocumented = judged["verdict"] == Verdict.UNDOCUMENTED
+    is_refused = is_undocumented | (is_known & judged["reason"].str.startswith(DECLARED))
+    ran = ~is_undocumented & ~is_known
+    counted = judged.assign(
+        refused=is_refused, ran=ran, reason=judged["reason"].where(is_refused), bare=is_undocumented
+    )
     counted["class"] = [[ALL_CALLS, *(() if words is None else words)] for words in judged["classes"]]
     by_class = counted.explode("class", ignore_index=True).groupby([*_SUBJECT, "class"])
     commonest = ("reason", lambda reasons: str(next(iter(reasons.mode()), "")))
-    lines = by_class.agg(ran=("ran", "sum"), refused=("refused", "sum"), because=commonest).reset_index()
-    lines = lines[(lines["ran"] == 0) & (lines["refused"] > 0)].drop(columns="ran")
+    sums = {name: (name, "sum") for name in ("ran", "refused", "bare")}
+    lines = by_class.agg(**sums, because=commonest).reset_index()
+    is_gap = (lines["bare"] > 0) | ((lines["class"] == ALL_CALLS) & (lines["refused"] > 0))
+    lines = lines[(lines["ran"] == 0) & is_gap].drop(columns=["ran", "bare"])
     entirely = pd.MultiIndex.from_frame(lines.loc[lines["class"] == ALL_CALLS, _SUBJECT])
     is_covered = pd.MultiIndex.from_frame(lines[_SUBJECT]).isin(entirely) & (lines["class"] != ALL_CALLS)
     return lines[~is_covered].sort_values("refused", ascending=False, kind="stable", ignore_index=True)

@@ -255,7 +255,7 @@ def _never_run(never: pd.DataFrame) -> list[RenderableType]:
         (f"{line['refused']:>6,}", *(line[name] for name in names), _folded(line["because"]))
         for line in records(never.head(_MAX_GAPS))
     )
-    title = "Never run, only refused, though no document is known that allows it"
+    title = "Never run, only refused"
     return _listing(title, lines) + _more(len(never) - _MAX_GAPS, "line")
 
 

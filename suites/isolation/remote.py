@@ -98,6 +98,9 @@ class RemoteBackend(Backend):
     def is_deterministic(self, call: Call) -> bool:
         return self._declaration("is_deterministic", call)
 
+    def may_refuse(self, call: Call) -> str:
+        return self._declaration("may_refuse", call)
+
     def route(self, call: Call) -> str:
         return self._declaration("route", call)
 

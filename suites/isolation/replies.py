@@ -76,9 +76,9 @@ _STRUCTURED: Mapping[str, Callable[[Any], Any]] = {
 
 def read_declarations(record: Any) -> dict[str, Any]:
     """Read the result of each of `DECLARATIONS`, or the exception (`Raised`)."""
-    if not isinstance(record, dict) or record.keys() != DECLARATIONS.keys():
+    if not isinstance(record, dict) or record.keys() | {"may_refuse"} != DECLARATIONS.keys():
         raise ProtocolError(f"{record!r:.80} are no declarations")
-    return {name: _declaration(name, value) for name, value in record.items()}
+    return {"may_refuse": ""} | {name: _declaration(name, value) for name, value in record.items()}
 
 
 def _declaration(name: str, value: Any) -> Any:

@@ -17,7 +17,7 @@ from poolproof.references.contract.expectation import expectations, find_clause
 from poolproof.references.layouts import MemoryLayout
 from poolproof.references.operators import Operator
 from poolproof.references.products import Product
-from poolproof.references.refusals import ANY_INTERFACE, REFUSALS, RefusalCondition
+from poolproof.references.refusals import ANY_INTERFACE, DECLARED, REFUSALS, RefusalCondition
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 
@@ -30,15 +30,17 @@ class DocumentedRefusal:
     """A documented rule by which a call may be refused.
 
     If ``required``, accepting the call is a deviation. Otherwise the page and the code disagree, or the documentation
-    is open, and an accepted call must be right.
+    is open, and an accepted call must be right. ``of_the_api``: statuses are aclnn's.
     """
 
     reason: str
     required: bool = True
+    of_the_api: bool = True
 
     def allows(self, outcome: Outcome) -> bool:
         """Tell whether the API refused the call; a call that breaks on the device was accepted."""
-        return outcome.status is Status.REFUSED and (outcome.code is None or outcome.code // 1000 in _OF_THE_API)
+        is_refusal = not self.of_the_api or outcome.code is None or outcome.code // 1000 in _OF_THE_API
+        return outcome.status is Status.REFUSED and is_refusal
 
 
 def unsupported(backend: Backend, operator: Operator, dtype: str, index_dtype: str) -> str | None:
@@ -73,8 +75,7 @@ def excuse(backend: Backend, outcome: Outcome) -> Verdict | None:
 
     Nobody is to blame for what the environment lacks, or for a refusal without a known document on refusals.
     """
-    is_documented = backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
-    if outcome.status is Status.REFUSED and not is_documented and backend.is_usable():
+    if outcome.status is Status.REFUSED and not _is_documented(backend) and backend.is_usable():
         return Verdict.UNDOCUMENTED
     return Verdict.NOT_RUN if outcome.status is Status.UNAVAILABLE else None
 
@@ -86,7 +87,13 @@ def refusal(backend: Backend, case: Case, call: Call) -> DocumentedRefusal | Non
     for condition, reason in REFUSALS.get(backend.interface, REFUSALS[ANY_INTERFACE]).items():
         if _meets(case, condition):
             return DocumentedRefusal(reason.format(operator=case.api.aten), required=False)
-    return None
+    document = "" if _is_documented(backend) else backend.may_refuse(call)
+    return DocumentedRefusal(DECLARED + document, required=False, of_the_api=False) if document else None
+
+
+def _is_documented(backend: Backend) -> bool:
+    """Tell whether a contract, or documents that poolproof knows, say which calls may be refused."""
+    return backend.product is not None or backend.interface in REFUSALS.keys() - {ANY_INTERFACE}
 
 
 def _by_contract(product: Product, call: ContractCall) -> DocumentedRefusal | None:

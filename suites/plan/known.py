@@ -25,7 +25,7 @@ from poolproof.references.accumulation import NATIVE
 from poolproof.references.forward_rule import FAMILY_RULE
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.references.products import PRODUCTS, Product, product_of
-from poolproof.references.refusals import REFUSALS
+from poolproof.references.refusals import DECLARED, REFUSALS
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case, CaseError
@@ -220,7 +220,10 @@ def _refusal_problem(row: Row) -> str:
     own = f"torch-{device}" if route in ("torch-autograd", "torch-compile") else row["backend"]
     interfaces = [own] if own != row["backend"] or own in BUILT_IN else list(REFUSALS)
     cases += [each for case in cases if needs_producer(case) for each in producers(case)]
-    stand_ins = [cast(Backend, SimpleNamespace(product=product, interface=name)) for name in interfaces]
+    if product is None and own not in BUILT_IN and str(row["reason"]).startswith(DECLARED):
+        return ""  # the word of an adapter, as its models are
+    known = {"product": product, "may_refuse": lambda _: ""}
+    stand_ins = [cast(Backend, SimpleNamespace(interface=name, **known)) for name in interfaces]
     allowed = [expected.refusal(each, case, _described_call(case)) for each in stand_ins for case in cases]
     reasons = {each.reason for each in allowed if each is not None}
     made_of_others = str(row["reason"]).startswith(NOT_MADE) and bool(reasons)

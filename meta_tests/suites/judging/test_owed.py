@@ -1,10 +1,11 @@
 """Who decides what may be refused: the contract of a product or the documents of an interface, never the backend."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holding import holding
+from holding import holding, judged_by
 from poolproof.backends.base import Backend, Call, Outcome, Status
 from poolproof.references.contract.examples import legal_calls
 from poolproof.references.operators import OPERATORS
@@ -28,17 +29,22 @@ NO_WINDOW = Case.of(
 DETERMINISTIC = Case.of(BACKWARD, shape=(1, 1, 4, 4), kernel_size=(2, 2), deterministic=True)
 
 
+ASPECT = holding("interval")
+
+
 class Stubborn(Backend):
     """Refuses every call, or takes every call and computes nothing; claims that each refusal is documented."""
 
-    def __init__(self, status: Status, product: Product | None = None, interface: str = "") -> None:
-        self.status, self.product, self.interface = status, product, interface
+    def __init__(
+        self, status: Status, product: Product | None = None, interface: str = "", document: str = "I may"
+    ) -> None:
+        self.status, self.product, self.interface, self.document = status, product, interface, document
 
     def unsupported(self, operator: Any, dtype: str, index_dtype: str) -> str | None:
         return None
 
-    def refusal(self, call: Call) -> str:
-        return "I may"
+    def may_refuse(self, call: Call) -> str:
+        return self.document
 
     def run(self, call: Call, mode: str = "") -> Outcome:
         return Outcome(self.status, message="no")
@@ -75,7 +81,8 @@ def test_contracts_and_documents_say_what_may_be_refused(
     case: Case, product: str, interface: str, status: Status, verdict: Verdict, reason: str
 ) -> None:
     """No backend can excuse itself; what no document is known about is neither held against it nor a pass."""
-    backend = Stubborn(status, PRODUCTS.get(product), interface)
+    document = "" if verdict is Verdict.UNDOCUMENTED else "I may"
+    backend = Stubborn(status, PRODUCTS.get(product), interface, document)
     row = CaseQuestion(case, holding("interval")).judge(backend)
     assert (row["verdict"], row["reason"]) == (verdict, reason)
     assert row["checks_violated"] == (["refusal"] if verdict is Verdict.VIOLATES else [])
@@ -88,6 +95,21 @@ def test_what_breaks_on_the_device_was_not_refused(code: int, verdict: str, monk
     row = CaseQuestion(DILATED, holding("interval")).judge(Stubborn(Status.REFUSED, PRODUCTS["A2"]))
     assert row["verdict"] == verdict
     assert row["reason"] == (BY_CLAUSE if code == 161002 else "a call that may be refused was taken, and failed: no")
+
+
+@pytest.mark.parametrize("code", [None, 7, 507015])
+def test_an_adapter_names_the_document_of_an_interface_that_is_not_known(code: int | None) -> None:
+    backend = Stubborn(Status.REFUSED, document="limits.md: no mode")
+    backend.run = lambda *_: Outcome(Status.REFUSED, code, "no")  # type: ignore[method-assign]
+    row = CaseQuestion(LEGAL, holding("interval")).judge(backend)
+    assert (row["verdict"], row["reason"]) == (Verdict.REFUSED, "as its adapter declares: limits.md: no mode")
+
+
+def test_a_call_that_may_be_refused_and_runs_is_judged(forked_sandboxes: None, tmp_path: Path) -> None:
+    named = ("takes_the_mode", "takes_the_mode_and_loses", "refuses_the_mode")
+    rows = [judged_by(f"plugged_backends:{name}", [CaseQuestion(DETERMINISTIC, ASPECT)], tmp_path)[0] for name in named]
+    assert [row["verdict"] for row in rows] == [Verdict.CONFORMS, Verdict.VIOLATES, Verdict.REFUSED]
+    assert rows[2]["reason"] == "as its adapter declares: limits.md: no deterministic mode"
 
 
 class RefusesInt64(Scatter):
