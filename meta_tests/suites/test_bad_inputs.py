@@ -82,7 +82,7 @@ replay CASE --evidence LONG                      | File name too long: xxx
 probe --operator MaxPool9d                       | '--operator': unknown operator 'MaxPool9d' (did you mean MaxPool
 probe --operator ''                              | '--operator': unknown operator ''; known are
 probe --memory-format nonsense                   | unknown memory-format 'nonsense'; known are contiguous, channels
-EXPORT -o x --format nonsense                    | unknown format 'nonsense': choose from atk, ttk, json
+EXPORT -o x --format nonsense                    | unknown format 'nonsense': choose from atk, json
 EXPORT -o x --aspect nonsense                    | unknown aspect 'nonsense'; known are determinism, empty_window
 EXPORT -o x --cases x                            | '--cases': 'x' is not a valid integer
 EXPORT -o x --cases 0                            | --cases 0: a plan needs 1 to 100,000 cases per operator

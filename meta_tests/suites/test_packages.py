@@ -133,7 +133,7 @@ def test_cases_are_written_in_the_format_of_a_package(package: Package, tmp_path
             FORMAT.replace("\nMINE", "\n    def write(self, case, number):\n        1 / 0\n\nMINE"),
             "format 'mine' cannot write these cases: ZeroDivisionError",
         ),
-        (FORMAT.replace('"mine"', '"yours"', 1), "unknown format 'mine': choose from atk, ttk, json, yours"),
+        (FORMAT.replace('"mine"', '"yours"', 1), "unknown format 'mine': choose from atk, json, yours"),
     ],
 )
 def test_a_format_that_cannot_write_is_one_sentence(package: Package, tmp_path: Path, module: str, said: str) -> None:

@@ -18,7 +18,6 @@ from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry
 from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.lists import DUPLICATE, FORMATS, NotExpressible, export_rows, read_lists
-from poolproof.suites.cases.lists.fields import tagged_layouts
 from poolproof.suites.cases.strategies import Profile, cases
 from sessions import surroundings
 
@@ -40,11 +39,9 @@ def _data_of(name: str, case: Case) -> dict[str, Any]:
     if name == "json":
         return {}
     is_adaptive = not isinstance(case.attributes, Windowed)
-    values = "between(-5,5)" if name == "atk" else "whole(-128,127)"
-    gradient = "pointed" if name == "ttk" or is_adaptive else values
-    fields: dict[str, Any] = {"values": values, "literals": ()}
-    if name == "atk":
-        fields["index_dtype"] = case.api.indices.dtypes[0]
+    values = "between(-5,5)"
+    gradient = "pointed" if is_adaptive else values
+    fields: dict[str, Any] = {"values": values, "literals": (), "index_dtype": case.api.indices.dtypes[0]}
     return fields | {"gradient": gradient, "indices": "forward", "scale": 0} if case.api.is_backward else fields
 
 
@@ -68,22 +65,16 @@ def _has_words(name: str, case: Case) -> bool:
 @pytest.mark.parametrize("theirs", [False, True])
 def test_what_is_read_again_has_the_same_ids(tmp_path: Path, name: str, theirs: bool) -> None:
     given = with_data_of(name) if theirs else list(drawn())
-    if name == "ttk" and not theirs:
-        assert not any(_has_words(name, case) for case in given)
-        return
     kept, read = in_a_file(name, given, tmp_path / "list")
     assert [entry.case and entry.case.id for entry in read] == [case.id for case in kept]
     assert len(kept) >= 5
     assert name != "atk" or not theirs or {case.operator for case in kept} == set(OPERATORS)
 
 
-@pytest.mark.parametrize(("name", "tagged"), [("atk", False), ("ttk", False), ("ttk", True)])
-def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path, name: str, tagged: bool) -> None:
+def test_rows_say_the_same_call_without_the_case_that_they_carry(tmp_path: Path) -> None:
     """What another tool reads of a row is that case's call, on its data."""
-    path, own, given = tmp_path / "list", FORMATS[name], with_data_of(name)
-    if name == "ttk":
-        given = [replace(case, layouts=tagged_layouts(case) if tagged else ()) for case in given]
-    kept, _ = in_a_file(name, given, path)
+    path, own, given = tmp_path / "list", FORMATS["atk"], with_data_of("atk")
+    kept, _ = in_a_file("atk", given, path)
     path.write_text(own.document([own.without_case(row) for row in export_rows(own, given)[0]]))
     assert kept
     for case, entry in zip(kept, read_lists([path]), strict=True):
@@ -159,6 +150,6 @@ def test_the_command_writes_a_plan_and_counts_what_it_leaves_out(tmp_path: Path)
 
 
 def test_where_a_format_has_no_words_for_any_case_nothing_is_written(tmp_path: Path) -> None:
-    ended = command(tmp_path, "--format", "ttk", "--case", BASE.to_json(), "-o", "list")
+    ended = command(tmp_path, "--format", "atk", "--case", replace(BASE, scale=3).to_json(), "-o", "list")
     assert (ended.returncode, "nothing was written" in ended.stderr) == (3, True)
     assert not (tmp_path / "list").exists()

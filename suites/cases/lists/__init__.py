@@ -26,10 +26,10 @@ from poolproof.suites.cases.lists.ttk import Ttk
 
 __all__ = ["ListError", "ListFormat", "NotExpressible"]
 
-FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Ttk(), Lines())}
+FORMATS: Mapping[str, ListFormat] = {own.name: own for own in (Atk(), Lines())}
 """Every format of ours that is written, too, by its name."""
 
-READ_ONLY: Mapping[str, ListFormat] = {own.name: own for own in (Msprobe(), OnnxModels(), Benchdnn())}
+READ_ONLY: Mapping[str, ListFormat] = {own.name: own for own in (Ttk(), Msprobe(), OnnxModels(), Benchdnn())}
 _OURS = {**FORMATS, **READ_ONLY}
 
 

@@ -28,7 +28,7 @@ FORMAT = KnownName(lambda: FORMATS)
     "name",
     required=True,
     type=FORMAT,
-    help="What to write: atk, json, ttk, or a format that an installed package brings.",
+    help="What to write: atk, json, or a format that an installed package brings.",
 )
 @click.option("-o", "--output", "path", type=PATH, required=True, help="File to write.")
 @plan_options

@@ -18,10 +18,9 @@ from typing import Any
 
 from poolproof.references.layouts import TAGS
 from poolproof.references.operators import OPERATORS, Operator, find_operator
-from poolproof.references.windows import Windowed
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.entry import Entry, OwnStandard
-from poolproof.suites.cases.lists.base import OURS, ListFormat, NotExpressible, check_expressible
+from poolproof.suites.cases.lists.base import ListFormat
 from poolproof.suites.cases.lists.fields import (
     API_ATTRIBUTES,
     RowError,
@@ -41,9 +40,6 @@ KERNELS = {
 }
 """The operators that the library runs by a kernel of TTK's lists."""
 
-_WRITTEN = "max_pool_grad_with_argmax_v3"
-
-_DTYPES = ("float32", "float16", "bfloat16")
 _INDEX_DTYPES = {3: "int32", 9: "int64"}
 _INPUTS = ("self", "grad_output", "indices")
 _NHWC = TAGS["nhwc"]
@@ -83,7 +79,6 @@ _LEFT = -2, 2
 MADE = str(Spread("whole", (-128.0, 127.0)))
 """What the tool's input script fills self with."""
 
-_CLOSE = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 1e-3}
 _ATOL = 1e-08
 
 
@@ -138,29 +133,6 @@ class Ttk(ListFormat):
             if listed != list(case.tensor_shape(tensor)):
                 raise RowError(f"{form.shapes[0]}: {tensor} is {listed}, not {list(case.tensor_shape(tensor))}")
         return case, _standard(cells) if api.is_backward else OwnStandard()
-
-    def write(self, case: Case, number: int) -> dict[str, str]:
-        if case.operator != KERNELS[_WRITTEN]:
-            raise NotExpressible(f"rows of TTK are written for the kernel {_WRITTEN} alone, not for {case.operator}")
-        channels_last = case.layouts == tagged_layouts(case)
-        check_expressible(replace(case, layouts=() if channels_last else case.layouts))
-        if len(case.shape) != 4:
-            raise NotExpressible("TTK's kernel takes batched tensors alone")
-        if case.dtype not in _DTYPES or case.index_dtype not in _INDEX_DTYPES.values():
-            raise NotExpressible(f"TTK's kernel has no {case.dtype} with {case.index_dtype} indices")
-        if (case.values, case.gradient) != (MADE, pointed.__name__):
-            raise NotExpressible("TTK's input script makes integers in [-128, 127], and their maxima as gradient")
-        return _written(case, f"poolproof_{number:06d}", channels_last)
-
-    def without_case(self, row: Any) -> Any:
-        return {name: row.get(name) for name in COLUMNS}
-
-    def document(self, rows: Sequence[Any]) -> str:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, (*COLUMNS, OURS), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue()
 
 
 def _table(text: str) -> csv.DictReader[str]:
@@ -314,41 +286,3 @@ def _standard(cells: Mapping[str, Any]) -> OwnStandard:
     if not all(0.0 <= number < inf for number in close):
         raise RowError(f"precision_tolerances: {close} are no tolerances")
     return OwnStandard(f"close {' '.join(f'{number:g}' for number in close)}", close=close)
-
-
-def _written(case: Case, name: str, channels_last: bool) -> dict[str, str]:
-    assert isinstance(case.attributes, Windowed)
-    tag = _NHWC if channels_last else "NCHW"
-    order = (0, 2, 3, 1) if channels_last else range(4)
-    shapes = tuple(tuple(case.tensor_shape(tensor)[axis] for axis in order) for tensor in _INPUTS)
-    names = (attribute.name for attribute in case.api.attributes)
-    passed: dict[str, Any] = dict(zip(names, case.api.passed(case.attributes), strict=True))
-    number = next(number for number, dtype in _INDEX_DTYPES.items() if dtype == case.index_dtype)
-    given = {theirs: list(passed[ours] or passed["kernel_size"]) for theirs, ours in _ATTRIBUTES.items()}
-    lists = {theirs: values if len(values) == 2 else values * 2 for theirs, values in given.items()}
-    attributes = lists | {"dtype": number, "ceil_mode": passed["ceil_mode"], "data_format": tag}
-    shape, tolerance = shapes[:1], _CLOSE[case.dtype]
-    ranges = ((-128, 127), (-128, 127), (0, max(case.plane_size - 1, 0)))
-    cells = {
-        "op_name": _WRITTEN,
-        "input_dtypes": (case.dtype, case.dtype, case.index_dtype),
-        "input_ori_shapes": shapes,
-        "output_ori_shapes": shape,
-        "input_ori_formats": (tag,) * 3,
-        "output_ori_formats": (tag,),
-        "attributes": attributes,
-        "input_shapes": shapes,
-        "output_dtypes": (case.dtype,),
-        "output_shapes": shape,
-        "input_formats": (tag,) * 3,
-        "output_formats": (tag,),
-        "input_data_ranges": ranges,
-        "precision_tolerances": ((tolerance, tolerance),),
-        "absolute_precision": _ATOL,
-        "soc_series": "",
-    }
-    return {"testcase_name": name} | {column: str(value) for column, value in cells.items()}
-
-
-COLUMNS = tuple(_written(Case.of(KERNELS[_WRITTEN], shape=(1, 1, 2, 2), kernel_size=(2,)), "", False))
-"""The columns that we write, in their order: those of any case."""
