@@ -283,7 +283,6 @@ def _window_flags(windows: Geometry) -> Iterator[Feature]:
     axes = list(zip(kernel, stride, reach, windows.dilation, strict=True))
     yield "dilation > 1", any(k > 1 and d > 1 for k, _, _, d in axes)
     yield "padding", any(windows.padding)
-    yield "padding along W", windows.padding[-1] > 0
     yield "ceil_mode", windows.ceil_mode
     yield "stride < kernel", any(s < k for k, s, _, _ in axes)
     yield "stride < dilated kernel", any(s < r for _, s, r, _ in axes)

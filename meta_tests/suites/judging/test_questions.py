@@ -4,6 +4,7 @@ What is said of data is so of what recipes made, and not of the recipes.
 """
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract_calls import made
 from places import SUPPORT
 from poolproof.backends.registry import create
 from poolproof.references.operators import OPERATORS
+from poolproof.references.products import PRODUCTS
 from poolproof.reports.rows.features import DATA
 from poolproof.reports.rows.schema import COLUMNS
 from poolproof.reports.rows.verdicts import BadInput, Verdict
@@ -28,11 +31,13 @@ from poolproof.suites.judging import budget, case_question
 from poolproof.suites.judging.budget import needed_memory
 from poolproof.suites.judging.case_question import CaseQuestion, UnreadableRow
 from poolproof.suites.judging.checks import CHECKS, expected_checks
+from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.faults import answer
 from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data
 from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import not_survived
-from poolproof.suites.plan.aspects import CASE_ASPECTS, EVERYTHING
+from poolproof.suites.judging.trial import Trial
+from poolproof.suites.plan.aspects import CASE_ASPECTS, CONTRACT, EVERYTHING
 from scatter import Scatter
 
 LINE = (
@@ -156,6 +161,9 @@ def test_without_a_budget_it_is_what_is_free(tmp_path: Path, monkeypatch: pytest
     assert budget.free_memory() > 1000
     (tmp_path / "memory.max").write_text("6000\n")
     assert budget.free_memory() == 6000 - (5000 - 2000)  # what is cached of files is no memory that is taken
+    monkeypatch.setattr(budget, "_GROUP", tmp_path / "none")
+    monkeypatch.setattr(budget, "number_in", lambda *_: None)
+    assert budget.free_memory() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     monkeypatch.setattr(budget, "free_memory", lambda: 1)
     assert budget.too_large(PLAIN)
 
@@ -260,6 +268,20 @@ def test_who_dies_of_a_case_leaves_what_its_data_were(operator: str) -> None:
     case = Case.of(operator, shape=(1, 4, 4), kernel_size=(2,), gradient="special", values="nan")
     made = {} if needs_producer(case) else look_at_data(make_operands(case))
     assert not_survived(CaseQuestion(case, EVERYTHING), Verdict.CRASHED, "gone").get("data") == made.get("data")
+
+
+def test_who_dies_of_a_call_of_the_contract_leaves_its_clause() -> None:
+    call = made("aclnnMaxPool2dWithIndices")
+    row = not_survived(contract_question(call, PRODUCTS["A2"], CONTRACT, "a block"), Verdict.CRASHED, "gone")
+    assert {"clause", "statement"} <= row.keys()
+    assert row["reason"] == "gone"
+
+
+def test_a_backward_with_windows_without_a_cell_has_no_measurements() -> None:
+    windows = {"kernel_size": (2,), "padding": (1,), "dilation": (3,)}
+    case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 2), indices="in_window", **windows)
+    assert case.has_empty_window
+    assert CaseQuestion(case, EVERYTHING)._measured(Trial(case, Scatter())) == {}
 
 
 def test_a_column_is_made_where_the_schema_says() -> None:
