@@ -157,6 +157,12 @@ def test_codes_are_exact_in_every_order_and_model_and_reach_every_window(fmt, co
     assert (operands.terms.reshape(case.planes, -1) != 0).any(axis=0).all()
 
 
+def test_a_small_multiple_of_the_own_colour_is_a_repetition() -> None:
+    assert decoder._colour(6.0, [3.0], ()) == {3.0: 1}
+    assert decoder._colour(7.0, [3.0], [{4.0}.__contains__]) == {4.0: 1}
+    assert decoder._colour(7.0, [3.0], [{7.0}.__contains__]) == {7.0: 1, 3.0: -1}
+
+
 def test_colours_of_large_planes_are_told_in_digits() -> None:
     """bfloat16: 300 windows that never meet, 256 integers; the second plane carries the number's higher digit."""
     colours = {"dtype": "bfloat16", "gradient": "colour_ids"}

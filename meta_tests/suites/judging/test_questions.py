@@ -33,7 +33,7 @@ from poolproof.suites.judging.case_question import CaseQuestion, UnreadableRow
 from poolproof.suites.judging.checks import CHECKS, expected_checks
 from poolproof.suites.judging.contract import contract_question
 from poolproof.suites.judging.faults import answer
-from poolproof.suites.judging.measure import MOST_LOOKED_AT, look_at_data
+from poolproof.suites.judging.measure import MOST_LOOKED_AT, _spread, look_at_data
 from poolproof.suites.judging.phases import PhaseQuestion
 from poolproof.suites.judging.question import not_survived
 from poolproof.suites.judging.trial import Trial
@@ -282,6 +282,13 @@ def test_a_backward_with_windows_without_a_cell_has_no_measurements() -> None:
     case = Case.of("MaxPool2dWithIndicesBackward", shape=(1, 2, 2), indices="in_window", **windows)
     assert case.has_empty_window
     assert CaseQuestion(case, EVERYTHING)._measured(Trial(case, Scatter())) == {}
+
+
+def test_repeats_that_differ_in_the_sign_of_zero_are_no_step_apart() -> None:
+    trial = Trial(PLAIN, Scatter())
+    zeros, steps = np.zeros(3, np.float32), np.array([0.0, 0.0, 3.0], np.float32)
+    assert _spread(trial, zeros, -zeros) == 0.0
+    assert _spread(trial, steps, np.nextafter(steps, np.float32(4.0))) == 1.0
 
 
 def test_a_column_is_made_where_the_schema_says() -> None:
