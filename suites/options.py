@@ -25,7 +25,7 @@ from poolproof.suites.parts import part
 from poolproof.suites.plan.aspects import ASPECTS
 from poolproof.suites.plan.plans import DTYPES, MOST_CASES, PLANS, Plan, Survey
 from poolproof.suites.plan.selection import Selection, Shard
-from poolproof.suites.run.time_budget import Budget, parse_time
+from poolproof.suites.run.time_budget import Budget, parse_time, slowness
 
 USUAL_DIAGNOSIS = 30.0
 """Seconds for further cases about one failure cluster."""
@@ -253,7 +253,7 @@ def budget_of(config: pytest.Config, now: float) -> Budget | None:
         if config.getoption(option):
             cases = f"the cases of --{option.replace('_', '-')}"
             raise BadInput(f"--budget {budget}: a time is spent on a plan, not on {cases}")
-    return Budget(parse_time(budget.removesuffix("+")), now, goes_beyond=budget.endswith("+"))
+    return Budget(parse_time(budget.removesuffix("+")), now, budget.endswith("+"), slowness())
 
 
 def check_fleet(config: pytest.Config) -> None:

@@ -59,6 +59,9 @@ from poolproof.suites.run.time_budget import KEPT_BLOCKS, BlockPart, parts
 _MOST_KINDS = 6
 """Kinds of failures that are shown at once, one failure each."""
 
+_SKIPPED_AFTER = {"block", "search", "further_seed"}
+"""Parameters of the tests that no session begins after its deadline."""
+
 _STOPPED = "the session cannot go on"
 _OUTPUT = "poolproof_fault"
 _JUDGED = pytest.StashKey[BlockResult]()
@@ -160,6 +163,13 @@ class JudgingPlugin:
         self._pytest = session
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        for name in self._parameters.keys() & metafunc.fixturenames:
+            values = self._parameters[name]
+            metafunc.parametrize(name, values, ids=[getattr(each, "id", each) for each in values])
+
+    @cached_property
+    def _parameters(self) -> dict[str, Sequence[Any]]:
+        """What the session's tests are of, by the name of their parameter."""
         session, selection, to_do = self._session, self._session.selection, self._session.to_do()
         planned = [block for block in to_do if not isinstance(block, SingleBlock)]
         parameters: dict[str, Sequence[Any]] = {
@@ -173,8 +183,7 @@ class JudgingPlugin:
             parameters["block"] = list(parts(planned, Counter(block for block, _ in session.done.cases)))
             cases = sum(block.count for block in selection.blocks() if block.is_drawn)
             parameters["further_seed"] = session.budget.further_seeds(selection.seed, cases, self._workers)
-        for name in parameters.keys() & metafunc.fixturenames:
-            metafunc.parametrize(name, parameters[name], ids=[getattr(each, "id", each) for each in parameters[name]])
+        return parameters
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Ignore the searches, which a fleet cannot judge: each case depends on the one before."""
@@ -221,8 +230,6 @@ class JudgingPlugin:
     def judge_case(self, request: pytest.FixtureRequest, search: Search) -> Iterator[Callable[[Case], Row]]:
         """Return a judge of a search's cases, which follow from ``--seed`` unless Hypothesis has its own seed."""
         session = self._session
-        if session.budget is not None and session.budget.is_over:
-            pytest.skip(session.budget.reason)
         is_seeded = self._config.getoption("hypothesis_seed", None) is not None
         request.node.obj = prepared(request.function, search, None if is_seeded else session.selection.seed)
         judging = Judging(search, self._runner, session.done, session.budget.reason if session.budget else "")
@@ -233,6 +240,19 @@ class JudgingPlugin:
         judging.record()
         if _ENDED in request.node.stash:  # else it was interrupted, or cut off by the budget
             self._recorder.rows.finish_block(search.id)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Function) -> bool | None:
+        """Skip what the budget leaves out without fixtures and phases: they take seconds for thousands of tests."""
+        budget = self._session.budget
+        if budget is None or not budget.is_over or not _SKIPPED_AFTER & {*item.fixturenames}:
+            return None
+        where = str(item.path), None, f"Skipped: {budget.reason}"
+        report = pytest.TestReport(item.nodeid, item.location, {}, "skipped", where, "call")
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
@@ -291,9 +311,7 @@ class BlockTest:
         """Judge a block, or a part of it as far as the budget allows."""
         with environment_errors():
             if isinstance(block, BlockPart):
-                questions = () if self._is_over else block.questions(self.draw)
-                result = self.runner.judge(block.block, questions)
-                result.is_cut |= not questions
+                result = self.runner.judge(block.block, block.questions(self.draw))
             else:
                 result = self.runner.judge(block)
                 self.recorder.rows.finish_block(block.id)
@@ -301,18 +319,14 @@ class BlockTest:
 
     def further_seed(self, seed: int) -> None:
         """Judge the drawn blocks of a further seed as far as the budget allows."""
-        result = BlockResult(is_cut=self._is_over)
+        result = BlockResult()
         with environment_errors():
-            for block in () if result.is_cut else self.session.selection.further(seed):
+            for block in self.session.selection.further(seed):
                 if block.id not in self.session.done.blocks and not result.is_cut:
                     result.merge(self.runner.judge(block))
                     if not result.is_cut:
                         self.recorder.rows.finish_block(block.id)
         self._conclude(result)
-
-    @property
-    def _is_over(self) -> bool:
-        return self.session.budget is not None and self.session.budget.is_over
 
     def single(self, single: SingleBlock) -> None:
         with environment_errors():

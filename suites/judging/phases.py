@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -186,6 +187,11 @@ def phase_questions(
     """Return a question per scenario and case of an operator in a pair of dtypes."""
     cases = tuple(_cases(operator, dtype, index_dtype))
     return [_scenario_question(scenario, case, aspect, block) for scenario in SCENARIOS.values() for case in cases]
+
+
+def count_phase_questions(operator: Operator, dtype: str, index_dtype: str) -> Counter[str]:
+    """Return the number of `phase_questions` by scenario."""
+    return Counter(dict.fromkeys(SCENARIOS, len(list(_cases(operator, dtype, index_dtype)))))
 
 
 def _scenario_question(scenario: ExecutorScenario, case: Case, aspect: Aspect, block: str = "") -> PhaseQuestion:

@@ -33,7 +33,7 @@ from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.judging.contract import ContractQuestion, contract_question
 from poolproof.suites.judging.expected import is_reached_by
-from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, phase_questions
+from poolproof.suites.judging.phases import DRAWN, PhaseQuestion, count_phase_questions, phase_questions
 from poolproof.suites.judging.question import Aspect, Question
 from poolproof.suites.plan.plans import Group, Plan, Subject, scope_of
 
@@ -271,6 +271,10 @@ class ListedBlock(Block):
         # copies: otherwise the cached targets would keep the axes' tables
         return [CaseQuestion(replace(target.case), self.aspect, block, target.repeats) for target in targets]
 
+    @property
+    def count(self) -> int:
+        return len(self.aspect.targets(self.subject, self.plan_cases))
+
 
 @dataclass(frozen=True)
 class ContractAspect(Aspect):
@@ -366,7 +370,12 @@ class PhaseBlock(Block):
 
     @property
     def clauses(self) -> Counter[str]:
-        return Counter(question.scenario.id for question in self.questions())
+        subject = self.subject
+        return count_phase_questions(subject.operator, subject.dtype, subject.index_dtype)
+
+    @property
+    def count(self) -> int:
+        return self.clauses.total()
 
     def questions(self) -> list[PhaseQuestion]:
         subject = self.subject

@@ -32,8 +32,8 @@ KEPT_BLOCKS = 256
 _REPORT_SHARE = 0.1
 """Share of the budget for the report, which takes longer with more rows."""
 
-_LEAST_FOR_REPORT = 4.0
-"""Least seconds for the report: imports and pages of a small run take up to 4 s."""
+_LEAST_FOR_REPORT = 3.0
+"""Least seconds of computing for the report: imports and pages of a small run take up to 2.5 s."""
 
 _MOST_FOR_REPORT = 60.0
 """Most seconds for the report, which are enough for any run."""
@@ -68,21 +68,29 @@ def starting_seconds() -> float:
     return age if 0.0 <= age <= _LONGEST_START else 0.0
 
 
+def slowness() -> float:
+    """Return how many seconds this process has needed for one of computing: other processes may use the cores, too."""
+    return max(starting_seconds() / time.process_time(), 1.0)
+
+
 @dataclass(frozen=True)
 class Budget:
     """The ``seconds`` of a session that ``began`` at a monotonic time: clocks may be set during runs.
 
-    If it ``goes_beyond`` the plan, the session continues with further seeds when the plan is done.
+    If it ``goes_beyond`` the plan, the session continues with further seeds when the plan is done. A second of
+    computing takes ``slowness`` seconds.
     """
 
     seconds: float
     began: float
     goes_beyond: bool = False
+    slowness: float = 1.0
 
     @property
     def until(self) -> float:
         """Monotonic time after which no case begins; the rest of the budget is for the report."""
-        report = min(max(_REPORT_SHARE * self.seconds, min(_LEAST_FOR_REPORT, self.seconds / 2)), _MOST_FOR_REPORT)
+        least = min(_LEAST_FOR_REPORT * self.slowness, self.seconds / 2)
+        report = min(max(_REPORT_SHARE * self.seconds, least), _MOST_FOR_REPORT)
         return self.began + self.seconds - report
 
     @property
@@ -121,9 +129,10 @@ def parts(blocks: Sequence[Block], recorded: Mapping[str, int]) -> Iterator[Bloc
 
     ``recorded`` counts the rows of a block that an interrupted session has begun: they are of its first cases.
     """
-    left = sorted(blocks, key=lambda block: (min(_FIRST_CASES, block.count) * usual_cost(block.aspect.id), block.id))
+    counts = {block: block.count for block in blocks}
+    left = sorted(blocks, key=lambda block: (min(_FIRST_CASES, counts[block]) * usual_cost(block.aspect.id), block.id))
     start, stop = 0, _FIRST_CASES
-    while left := [block for block in left if block.count > start]:
-        some = (BlockPart(block, start, min(stop, block.count)) for block in left)
+    while left := [block for block in left if counts[block] > start]:
+        some = (BlockPart(block, start, min(stop, counts[block])) for block in left)
         yield from (part for part in some if recorded.get(part.block.id, 0) < part.stop)
         start, stop = stop, stop + _LATER_CASES

@@ -1,6 +1,7 @@
 """Ways through two phases, and sequences: wrong answers are noticed, right ones accepted, nothing undefined asked."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -190,7 +191,11 @@ def test_what_cannot_be_asked_accuses_nobody(backend: type[Phased], verdict: Ver
 def test_only_backends_with_phases_are_asked_for_them() -> None:
     for backend, kinds in ((Scatter(), {SequenceBlock}), (Phased(), {SequenceBlock, PhaseBlock})):
         chosen = subjects("scatter", backend)
-        assert {*map(type, blocks(chosen, [PHASES], PLANS["smoke"], seed=0))} == kinds
+        made = list(blocks(chosen, [PHASES], PLANS["smoke"], seed=0))
+        assert {*map(type, made)} == kinds
+    block = next(each for each in made if isinstance(each, PhaseBlock))
+    asked = block.questions()
+    assert (block.count, block.clauses) == (len(asked), Counter(each.scenario.id for each in asked))
 
 
 def test_a_line_is_the_question_again_and_the_row_names_the_way() -> None:

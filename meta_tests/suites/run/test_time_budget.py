@@ -1,5 +1,6 @@
 """A budget ends a session in time, reaches all blocks first, and continues with further seeds."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from poolproof.suites.cases.generation import generate
 from poolproof.suites.cases.strategies import cases
 from poolproof.suites.options import budget_of
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS
-from poolproof.suites.plan.blocks import Block
+from poolproof.suites.plan.blocks import Block, ListedBlock
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.plan.selection import mandatory
 from poolproof.suites.run.runner import Runner
@@ -40,14 +41,21 @@ from scatter_backends import stores
 from sessions import run_session
 from shared_runs import verified
 
+COUNTED: Counter[str] = Counter()
+
 
 @dataclass(frozen=True)
 class Made:
-    """A block that only has a number of cases."""
+    """A block that only has a number of cases, and notes how often that is counted."""
 
     id: str
-    count: int
+    cases: int
     kind: str = "values"
+
+    @property
+    def count(self) -> int:
+        COUNTED[self.id] += 1
+        return self.cases
 
     @property
     def aspect(self) -> Any:
@@ -61,9 +69,11 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 
 def test_each_block_has_its_first_cases_judged_before_more_of_any_the_cheapest_first() -> None:
     made: list[Any] = [Made("huge", 30, "huge"), Made("few", 3), Made("many", 60)]
+    COUNTED.clear()
     cut = [(part.id, part.stop) for part in parts(made, {})]
     first, later = [("few@0", 3), ("many@0", 4), ("huge@0", 4)], [("many@4", 29), ("huge@4", 29)]
     assert cut == [*first, *later, ("many@29", 54), ("huge@29", 30), ("many@54", 60)]
+    assert set(COUNTED.values()) == {1}, "which can take long"
     assert [part.id for part in parts(made, {"few": 3, "many": 28, "huge": 29})] == [
         *("many@4", "many@29", "huge@29", "many@54")
     ]
@@ -71,7 +81,8 @@ def test_each_block_has_its_first_cases_judged_before_more_of_any_the_cheapest_f
 
 def test_the_end_of_a_budget_is_left_for_the_report() -> None:
     left = [seconds - Budget(seconds, 0.0).until for seconds in (2.0, 20.0, 100.0, 86_400.0)]
-    assert left == [1.0, 4.0, 10.0, 60.0]
+    assert left == [1.0, 3.0, 10.0, 60.0]
+    assert 60.0 - Budget(60.0, 0.0, slowness=4.0).until == 12.0
 
 
 def test_a_session_has_as_many_further_seeds_as_it_has_time_for() -> None:
@@ -219,6 +230,21 @@ def test_a_resumed_run_has_time_for_more(spent: Path, tmp_path: Path) -> None:
     assert after["took"] > before["took"]
     assert recorded(folder).total() > recorded(spent).total()
     verified(folder, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["targets", "models"])
+def test_listed_cases_are_counted_without_being_made(name: str) -> None:
+    subject = Subject("scatter", OPERATORS["MaxPool2dWithIndicesBackward"], "float32", "int64")
+    listed = [each for each in CASE_ASPECTS[name].blocks(subject, PLANS["smoke"], 0) if isinstance(each, ListedBlock)]
+    assert [each.count for each in listed] == [len(each.questions()) for each in listed] != []
+
+
+def test_a_test_behind_the_deadline_has_no_phases(tmp_path: Path) -> None:
+    """Fixtures of thousands of tests take seconds."""
+    told = ("--budget", "10m", "--durations=0", "-vvv", *LEAPING)
+    ended = run_session(tmp_path / "run", HONEST, *told, asked=SMALL, variables=leap(1))
+    phases = Counter(re.findall(r"^\d\S*s (setup|call|teardown) ", ended.output, re.MULTILINE))
+    assert phases["setup"] == 1 < phases["call"], ended.output
 
 
 def test_blocks_that_nothing_was_asked_of_make_a_run_incomplete(tmp_path: Path) -> None:
