@@ -12,7 +12,7 @@ _HISTORY, _VERIFY = "poolproof.reports.history.commands", "poolproof.suites.veri
 
 PARTS = {
     "Judge": {
-        "run": Late(f"{_BEFORE}:run", "Judge a plan: the session of pytest under its own name."),
+        "run": Late("poolproof.suites.options:run", "Judge a plan: the session of pytest under its own name."),
         "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
         "probe": Late(
             "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."

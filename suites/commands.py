@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import sys
-from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -33,7 +32,6 @@ from poolproof.references.optional import optional
 from poolproof.references.sequences import FORMS
 from poolproof.reports.figures.coverage import factor_coverage, met_in_all
 from poolproof.reports.figures.quantities import LARGEST_ERROR
-from poolproof.reports.recorder import RUN_ARGUMENTS
 from poolproof.reports.rows.environment import library_of
 from poolproof.reports.rows.evidence import EvidenceError, call_lines, evidence_path, read_evidence
 from poolproof.reports.rows.factors import Scope
@@ -43,7 +41,7 @@ from poolproof.reports.rows.meetings import TOGETHER, FactorCoverage
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import DEFAULT_FOLDER, read_rows, read_run
 from poolproof.reports.rows.text import count_of
-from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Overall, Verdict, gravest
+from poolproof.reports.rows.verdicts import FAILED, SKIPPED, BadInput, Verdict, gravest
 from poolproof.reports.terminal.command_line import PATH, SECONDS, give_up
 from poolproof.reports.terminal.painting import console
 from poolproof.suites.cases.case import Case
@@ -54,14 +52,7 @@ from poolproof.suites.isolation.survey import AT_A_TIME, survey, surveys
 from poolproof.suites.judging.budget import allow_free_memory
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.judging.evidence import EvidenceFolder
-from poolproof.suites.options import (
-    PLAN_OPTIONS,
-    OneSentence,
-    add_options,
-    library_options,
-    run_options,
-    selection_of,
-)
+from poolproof.suites.options import PLAN_OPTIONS, library_options, run_options, selection_of
 from poolproof.suites.parts import part
 from poolproof.suites.plan.aspects import ASPECTS, CASE_ASPECTS, PHASES
 from poolproof.suites.plan.blocks import SequenceBlock
@@ -442,21 +433,3 @@ def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend
         with replacing(output) as aside:
             aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         _console.print(f"{len(lines):,} cases written to {output}: with them, {met_in_all(covered)}")
-
-
-_PYTESTS = "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."
-
-
-@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
-def run(options: tuple[str, ...]) -> None:
-    """Judge a plan, with the OPTIONS of pytest --pyargs poolproof.suites."""
-    import pytest
-
-    if not {"-h", "--help"}.isdisjoint(options):
-        parser = ArgumentParser(usage="poolproof run [OPTION...]", epilog=_PYTESTS)
-        add_options(lambda title: parser.add_argument_group(title).add_argument)
-        click.echo(parser.format_help(), nl=False)
-        return
-    status = pytest.main([*RUN_ARGUMENTS, *options], [OneSentence()])
-    sys.exit(Overall.COULD_NOT_RUN if status == pytest.ExitCode.USAGE_ERROR else status)

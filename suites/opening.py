@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import pytest
 
 from poolproof.backends.base import BackendUnavailable, UnknownBackend
-from poolproof.backends.registry import canonical, prepare
+from poolproof.backends.registry import canonical, check_name, prepare
 from poolproof.references.contract.call import ContractError
 from poolproof.reports.recorder import RunFolder, finished_work, try_imports
 from poolproof.reports.rows.io_errors import describe
@@ -71,7 +71,6 @@ class Begun(NamedTuple):
 def begin(config: pytest.Config) -> Begun:
     """Check the options, survey the backends and open the run."""
     try:
-        try_imports()
         check_ranges(config)
         check_fleet(config)
         spent = budget_of(config, time.monotonic() - starting_seconds())
@@ -136,7 +135,6 @@ def _record(config: pytest.Config, selection: Selection) -> dict[str, Any]:
         "seed": config.getoption("seed"),
         "arguments": list(config.invocation_params.args),
         "mandatory": selection.mandatory(),
-        "plan_cases": selection.plan_cases(),
         "backends": {name: survey.environment for name, survey in selection.surveys.items()},
         "selection": selection.to_record(),
         "probes": probes,
@@ -153,6 +151,7 @@ def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Wor
     option = config.getoption
     names = tuple(dict.fromkeys(map(canonical, option("backend") or ["torch-cpu"])))
     if option("ray") is not None:
+        try_imports()
         pool = part("poolproof.suites.fleet.ray_pool:pool_of")(
             names, *map(option, ("ray", "ray_resource", "ray_workers"))
         )
@@ -160,10 +159,14 @@ def _survey_all(config: pytest.Config) -> tuple[dict[str, Survey], dict[str, Wor
         return pool.survey(names), {}, pool
     surveys, loaded = {}, {}
     for name in names:
-        surveys[name], worker = surveyed(name)
+        check_name(name)
+        worker = Worker(name)
+        config.add_cleanup(worker.close)
+        worker.begin_loading()
+        try_imports()  # while the backend loads
+        surveys[name], _ = surveyed(name, worker)
         if option("dist", "no") == "no":
             loaded[name] = worker
-            config.add_cleanup(worker.close)
         else:
             worker.close()
     return surveys, loaded, None

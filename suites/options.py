@@ -1,10 +1,11 @@
-"""The options of a run, for pytest and for the commands that share them, and the checks of their values."""
+"""The options of a run, for pytest and for the commands that share them, the checks of their values, and `run`."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import os
+import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,8 @@ from click.shell_completion import CompletionItem
 from poolproof.backends.registry import KERNELS, canonical, names
 from poolproof.references.operators import OPERATORS, find_operator
 from poolproof.reports.ci import SERVICES
-from poolproof.reports.rows.verdicts import BadInput
+from poolproof.reports.recorder import RUN_ARGUMENTS
+from poolproof.reports.rows.verdicts import BadInput, Overall
 from poolproof.reports.terminal.command_line import MAX_SECONDS, give_up, refused_value
 from poolproof.suites.isolation.environment import USUAL_TIMEOUT, set_kernels, set_libraries
 from poolproof.suites.parts import part
@@ -230,6 +232,22 @@ class OneSentence:
         except ValueError as error:
             how = "if a conftest.py of this folder adds options of these names, leave it out by --noconftest"
             give_up(f"{error}; {how}", pytest.ExitCode.USAGE_ERROR)
+
+
+_PYTESTS = "Options of pytest serve too: -n N for N processes, -k EXPRESSION for some blocks; pytest --help has all."
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def run(options: tuple[str, ...]) -> None:
+    """Judge a plan, with the OPTIONS of pytest --pyargs poolproof.suites."""
+    if not {"-h", "--help"}.isdisjoint(options):
+        parser = argparse.ArgumentParser(usage="poolproof run [OPTION...]", epilog=_PYTESTS)
+        add_options(lambda title: parser.add_argument_group(title).add_argument)
+        click.echo(parser.format_help(), nl=False)
+        return
+    status = pytest.main([*RUN_ARGUMENTS, *options], [OneSentence()])
+    sys.exit(Overall.COULD_NOT_RUN if status == pytest.ExitCode.USAGE_ERROR else status)
 
 
 def _refused(usage: str) -> str:

@@ -474,6 +474,7 @@ class ControllingPlugin(JudgingPlugin):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         config, run, pool = self._config, self._session, self._pool
+        self._folder.update(plan_cases=run.selection.plan_cases())  # while xdist's workers start
         if pool is None or config.option.collectonly or not session.items:
             return None
         settings = part("poolproof.suites.fleet.node:RunSettings")(

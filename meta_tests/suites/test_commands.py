@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from places import ROOT
 from poolproof.backends.registry import names
+from poolproof.suites import opening
 from poolproof.suites.cli import COMMANDS, main
 from poolproof.suites.isolation.survey import survey
 from poolproof.suites.plan.aspects import CASE_ASPECTS
@@ -43,6 +45,17 @@ def imported(*arguments: str) -> set[str]:
 def test_help_imports_nothing_heavy_and_a_command_what_it_needs() -> None:
     assert imported("--help") == set()
     assert {"pandas", "pyarrow"} <= imported("show", "--help")
+    assert not {"hypothesis", "jinja2", "numba", "pandas", "pyarrow", "rich"} & imported("run", "--help")
+
+
+def test_a_run_imports_what_its_end_needs_while_the_backend_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, options = list[str](), {"backend": ["torch-cpu"], "dist": "load"}
+    monkeypatch.setattr(opening.Worker, "begin_loading", lambda _: steps.append("begin"))
+    monkeypatch.setattr(opening, "try_imports", lambda: steps.append("import"))
+    monkeypatch.setattr(opening, "surveyed", lambda name, worker: (steps.append("wait"), worker))
+    config = SimpleNamespace(getoption=lambda name, default=None: options.get(name, default), add_cleanup=id)
+    opening._survey_all(config)
+    assert steps == ["begin", "import", "wait"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
