@@ -2,7 +2,7 @@
 
     python benchmarks/speed.py [--json FILE] [--large] [--find] [--part NAME]... [--operator NAME]...
 
-Without --part it measures all parts except the finding of defects and replays, which take minutes.
+Without --part it measures all parts except runs, the finding of defects and replays, which take minutes.
 
 Every ratio is of two values measured in turns in this run. It needs torch; the samples of torch's operator database
 also need the package expecttest. A figure that misses its bound is marked, and the exit status is then 1.
@@ -25,7 +25,7 @@ from large_cases import measure_large
 from measuring import Figure, machine
 from replays import measure_replays
 from small_cases import OPERATORS_OF_TORCH, measure_rates, measure_stages
-from whole_runs import measure_finding, measure_start, measure_workers
+from whole_runs import measure_finding, measure_runs, measure_start, measure_workers
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ PARTS: dict[str, Callable[[Settings], Iterator[Figure]]] = {
     "large": lambda wanted: measure_large(wanted.operators, wanted.sizes, wanted.rounds),
     "workers": lambda wanted: measure_workers(wanted.operators, wanted.cases // 10, wanted.rounds),
     "replays": lambda wanted: measure_replays(wanted.sizes, wanted.rounds),
+    "runs": lambda wanted: measure_runs(wanted.rounds),
     "start": lambda wanted: measure_start(wanted.rounds),
     "find": lambda wanted: measure_finding(wanted.defects, every=8),
 }
 
-USUAL = tuple(name for name in PARTS if name not in ("find", "replays"))
+USUAL = tuple(name for name in PARTS if name not in ("find", "replays", "runs"))
 
 
 @click.command()

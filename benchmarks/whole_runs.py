@@ -1,4 +1,4 @@
-"""Whole runs from the shell: two workers and one, time to the first verdict, and the cost of ``--help``.
+"""Whole runs from the shell: their start and end, two workers and one, the first verdict, and the cost of ``--help``.
 
 Each is a separate process, started as from a shell.
 """
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import pandas as pd
@@ -29,26 +30,45 @@ _POOLPROOF = (sys.executable, "-c", "from poolproof.suites.cli import main; main
 
 def measure_workers(operators: Sequence[str], cases: int, rounds: int) -> Iterator[Figure]:
     """Measure runs of a small plan with one worker and with two: from start to end, and while they judge."""
-    spans: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    spans: dict[int, list[tuple[float, float, float]]] = {1: [], 2: []}
     chosen = [argument for name in operators for argument in ("--operator", name)]
     for number in range(rounds):
         for workers in (1, 2) if number % 2 else (2, 1):
             spans[workers].append(_run_seconds(workers, ["--cases", str(cases), *chosen]))
-    for kind, (what, bound) in enumerate((("two workers, judging", ">= 1.8"), ("two workers, start to end", ""))):
-        one, two = ([60.0 / seconds[kind] for seconds in spans[workers]] for workers in (1, 2))
+    kinds = {"two workers, judging": (itemgetter(1), ">= 1.8"), "two workers, start to end": (sum, "")}
+    for what, (taken, bound) in kinds.items():
+        one, two = ([60.0 / taken(span) for span in spans[workers]] for workers in (1, 2))
         yield replace(compared("workers", what, "runs/min", two, "one worker", one), bound=bound)
 
 
-def _run_seconds(workers: int, options: Sequence[str]) -> tuple[float, float]:
-    """Return the seconds from the first case to the last, and from start to end, of a run."""
+RUNS = {
+    "smoke plan": (),
+    "float32 of one operator": ("--operator", "MaxPool2dWithIndicesBackward", "--dtype", "float32"),
+}
+"""Runs of two workers on torch-cpu, with their options."""
+
+_STAGES = ("start to first case", "judging", "last case to end")
+
+
+def measure_runs(rounds: int) -> Iterator[Figure]:
+    """Yield the seconds of the parts of each of `RUNS`, by the caller's clock."""
+    for what, options in RUNS.items():
+        spans = [_run_seconds(2, options) for _ in range(rounds)]
+        for stage, seconds in zip(_STAGES, zip(*spans, strict=True), strict=True):
+            yield Figure("runs", f"{what}, {stage}", "s", statistics.median(seconds))
+
+
+def _run_seconds(workers: int, options: Sequence[str]) -> tuple[float, float, float]:
+    """Return the seconds from start to first case, from that to the last, and from there to the end, of a run."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         started = time.time()
-        _checked([*_PYTEST, "-n", str(workers), "--report", str(report), *options])
+        _checked([*_POOLPROOF, "run", "-p", "no:cacheprovider", "-n", str(workers), "--report", str(report), *options])
         ended = time.time()
         rows = read_rows(report, ["judged_at", "seconds"], pc.field("seconds") > 0)
         begun = pc.subtract(rows["judged_at"], rows["seconds"])
-        return pc.max(rows["judged_at"]).as_py() - pc.min(begun).as_py(), ended - started
+        first, last = pc.min(begun).as_py(), pc.max(rows["judged_at"]).as_py()
+        return first - started, last - first, ended - last
 
 
 def _checked(command: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from places import ROOT
 pytest.importorskip("torch")
 
 import replays
+import whole_runs
 from measuring import Figure, compared
 from small_cases import STAGES
 
@@ -54,6 +55,17 @@ def test_a_bound_is_held_against_the_ratio_or_against_ours_alone() -> None:
     alone = Figure("part", "what", "s", 2.0, bound="<= 3")
     assert alone.holds and not replace(alone, ours=3.5).holds
     assert figure.holds is None and replace(alone, ours=None).holds is None
+
+
+def test_a_run_is_measured_in_three_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = iter([(5.0, 40.0, 2.0), (4.0, 42.0, 1.0), (6.0, 41.0, 3.0)])
+    monkeypatch.setattr(whole_runs, "RUNS", {"smoke plan": ()})
+    monkeypatch.setattr(whole_runs, "_run_seconds", lambda workers, options: next(spans))
+    assert [(figure.what, figure.ours) for figure in whole_runs.measure_runs(3)] == [
+        ("smoke plan, start to first case", 5.0),
+        ("smoke plan, judging", 41.0),
+        ("smoke plan, last case to end", 2.0),
+    ]
 
 
 @pytest.mark.thorough
