@@ -247,7 +247,7 @@ class JudgingPlugin:
         budget = self._session.budget
         if budget is None or not budget.is_over or not _SKIPPED_AFTER & {*item.fixturenames}:
             return None
-        where = str(item.path), None, f"Skipped: {budget.reason}"
+        where = str(item.path), item.location[1] or 0, f"Skipped: {budget.reason}"
         report = pytest.TestReport(item.nodeid, item.location, {}, "skipped", where, "call")
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         item.ihook.pytest_runtest_logreport(report=report)

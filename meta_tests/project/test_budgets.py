@@ -18,7 +18,7 @@ LINES = {
     "backends": 6_000,
     "suites": 18_000,
     "reports": 11_000,
-    "meta_tests": 25_000,
+    "meta_tests": 25_500,
     "studies": 2_000,
 }
 """Lines of Python of each room: the next 500 above the count, so that a small addition needs no new budget."""
