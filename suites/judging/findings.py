@@ -75,6 +75,7 @@ def mismatch(
     wrong: NDArray[np.bool_] | None = None,
     judged: int | None = None,
     noun: str = "elements",
+    place: str = "",
     element: Element | None = None,
     windows: Sequence[Element] = (),
     guess: str = "",
@@ -82,8 +83,8 @@ def mismatch(
     """Return the mismatch of ``subject``, which ``got`` one value where another is ``expected``.
 
     ``reason`` explains the right value, ``guess`` the wrong one. ``wrong`` marks the deviating elements, called
-    ``noun``, of ``judged`` ones (all, if None). If ``element`` is not the first of them, the message also names the
-    first.
+    ``noun``, of ``judged`` ones (all, if None), in ``place``. If ``element`` is not the first of them, the message also
+    names the first.
     """
     right_text, got_text = _text(expected), _text(got)
     parts = [f"{subject}: got {got_text}, expected {right_text}{f', {reason}' if reason else ''}"]
@@ -91,7 +92,9 @@ def mismatch(
     if wrong is not None:
         first = first_element(wrong)
         elsewhere = element is not None and len(element) == len(first) and element != first
-        parts.append(f"{count} of {among} {noun} are wrong{f', the first at {list(first)}' if elsewhere else ''}")
+        parts.append(
+            f"{count} of {among} {noun} are wrong{place}{f', the first at {list(first)}' if elsewhere else ''}"
+        )
     message = "; ".join([*parts, *([guess] if guess else [])])
     return Mismatch(message, count, among, element, right_text, got_text, tuple(windows))
 
@@ -118,10 +121,22 @@ def wrong_cells(trial: Trial, wrong: NDArray[np.bool_], judged: int) -> Mismatch
         wrong=wrong.reshape(case.shape),
         judged=judged,
         noun="cells",
+        place=_end_with(wrong.reshape(case.planes, *case.shape[-case.api.spatial_rank :])),
         element=element,
         windows=[_coordinates(sender, case.pooled_shape) for sender in senders[:_MAX_WINDOWS]],
         guess="; ".join(filter(None, (decoded or explain(trial, cell, senders), _as_all_of_it(trial, cell)))),
     )
+
+
+def _end_with(wrong: NDArray[np.bool_]) -> str:
+    """Return the ends of axes that hold all wrong cells of (planes, *spatial), as text; empty for a single cell."""
+    names = ("plane", *("slice", "row", "column")[1 - wrong.ndim :])
+    ends = []
+    for axis, (name, size) in enumerate(zip(names, wrong.shape, strict=True)):
+        held = np.flatnonzero(wrong.any(axis=tuple(other for other in range(wrong.ndim) if other != axis)))
+        if len(held) == 1 < size and held[0] in (0, size - 1):
+            ends.append(f"the {'last' if held[0] else 'first'} {name}")
+    return f", all in {' and '.join(ends)}" if ends and wrong.sum() > 1 else ""
 
 
 def _as_all_of_it(trial: Trial, cell: int) -> str:

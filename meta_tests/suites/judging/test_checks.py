@@ -215,6 +215,28 @@ def test_a_message_names_what_came_what_was_expected_and_how_many() -> None:
     assert mismatch("indices[0]", np.int64(2**62 + 1), 0).got == str(2**62 + 1)
 
 
+@pytest.mark.parametrize(
+    ("cells", "place"),
+    [
+        ([(0, 0, 0, 3, 1), (0, 1, 0, 3, 2)], ", all in the first slice and the last row"),
+        ([(0, 0, 1, 3, 1), (0, 1, 2, 3, 2)], ", all in the last row"),
+        ([(0, 0, 0, 0, 0), (0, 0, 2, 3, 0)], ", all in the first plane and the first column"),
+        ([(0, 1, 0, 1, 1), (0, 1, 2, 2, 2)], ", all in the last plane"),
+        ([(0, 0, 0, 2, 1), (0, 1, 1, 2, 2)], ""),
+        ([(0, 0, 0, 3, 1)], ""),
+    ],
+)
+def test_wrong_cells_at_one_end_of_an_axis_are_named_by_it(cells: list[tuple[int, ...]], place: str) -> None:
+    class Wrong(Scatter):
+        def store(self, call: Call, values: np.ndarray) -> None:
+            values[tuple(np.transpose(cells))] += 1
+            super().store(call, values)
+
+    case = Case.of("MaxPool3dWithArgmaxBackward", shape=(1, 2, 4, 4, 4), kernel_size=(1,))
+    reason = CaseQuestion(case, holding("interval")).judge(Wrong())["reason"]
+    assert re.search(r"of 128 cells are wrong(, all in .*?)?($|;|, the first at)", reason)[1] == (place or None)  # type: ignore[index]
+
+
 @pytest.mark.parametrize("fault", TOLD)
 def test_checks_that_say_what_was_expected_say_it_alike(fault: str) -> None:
     backend, check = FAULTS[fault]
