@@ -15,6 +15,7 @@ from poolproof.reports.figures.tables import skip_reasons, with_violated
 from poolproof.reports.pages.run import write_run_page, write_run_summary
 from poolproof.reports.rows.arrow import SCHEMA
 from poolproof.reports.rows.failures import KIND, kind_of, replay_line, what_failed
+from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.store import write_run
 from poolproof.reports.rows.verdicts import BY_GRAVITY, FAILED, SKIPPED, Overall, Verdict, gravest
 from reports_made_up import Recipe, made_up_record, made_up_rows, make_run, shown, write_rows
@@ -96,6 +97,19 @@ def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, wh
     assert digest.conclusion.reasons[0] == sentence
     summary, page = write_run_summary(digest, tmp_path / "summary.md"), write_run_page(digest, tmp_path / "index.html")
     assert all(sentence[1:] in text for text in (shown(digest, 400), summary.read_text(), page.read_text()))
+
+
+def test_refusals_of_the_search_are_not_counted_beside_the_plan(tmp_path: Path) -> None:
+    make_run(tmp_path, Recipe(verdicts={CELL: ["refused undocumented"] * 4}))
+
+    def with_search(rows: list[Row]) -> list[Row]:
+        refused = [row for row in rows if row["verdict"] == "refused undocumented"]
+        beside = {"aspect": "search", "block": "search-values"}
+        return [*rows, *(row | beside | {"case_id": f"{n:012x}"} for n in range(100) for row in refused)]
+
+    rewrite(tmp_path, with_search)
+    (reason,) = read_digest(tmp_path).conclusion.reasons
+    assert reason.endswith(": 4 of 72 planned cases")
 
 
 def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path: Path) -> None:

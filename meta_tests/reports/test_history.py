@@ -102,6 +102,15 @@ def test_the_commands(tmp_path: Path, runs: list[Path]) -> None:
     assert json.loads(answer.output) == [{"verdict": "conforms"}, {"verdict": "violates"}]
 
 
+def test_an_answer_wider_than_the_terminal_is_a_line_for_each_value(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    add(history, make_run(tmp_path / "run"))
+    narrow, wide = (poolproof("history", "query", history, f"SELECT {what} FROM runs").output for what in ("plan", "*"))
+    assert narrow.split() == ["plan", "smoke"]
+    assert "\nplan: smoke\n" in wide and "" not in wide.splitlines()
+    assert not [line for line in wide.splitlines() if ": " not in line]
+
+
 ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
 
 
@@ -139,8 +148,13 @@ def test_a_narrowed_run_never_looks_like_a_whole_one(tmp_path: Path) -> None:
         add(history, run)
         listed = CliRunner().invoke(main, ["history", "list", str(history)], env={"COLUMNS": "80"}).output.splitlines()
         assert max(map(len, listed)) <= 80
-        words = ["smoke", *(["narrowed"] if whole else []), "conforms", "72", "0", "torch-cpu"]
+        words = ["smoke", "conforms", *ending.split(), "72", "0", "torch-cpu"]
         assert [line.split()[1:] for line in listed if line.startswith("2027")] == [words]
+        failing = make_run(
+            tmp_path / f"fails-{kind}", Recipe(verdicts={CELL: ["violates"]}, record={"plan_cases": whole})
+        )
+        add(tmp_path / f"failing-{kind}", failing)
+        assert ("violates, narrowed" in printed("history", "list", tmp_path / f"failing-{kind}")) is bool(whole)
         printed("dashboard", history, "-o", site)
         shown = (site / "index.html").read_text(encoding="utf-8")
         assert f'<div class="verdict {kind}">\n  <strong>conforms{ending}</strong>' in shown

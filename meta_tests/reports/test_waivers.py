@@ -325,6 +325,16 @@ def test_a_written_waiver_covers_its_row_and_no_other(tmp_path: Path) -> None:
     assert not literal.covers(ROW | {"case": '{"operator":"x","shape":1}'}, ENVIRONMENT)
 
 
+def test_a_waiver_of_data_is_of_their_only_word() -> None:
+    literal = waiver_of(ROW | {"data": ["ties"]}, scope=("operator", "data"))
+    assert literal.scope["data"] == ("ties",) and literal.id.endswith("-data=ties")
+    assert literal.covers(ROW | {"data": ["NaN", "ties"]}, ENVIRONMENT)
+    assert not literal.covers(ROW | {"data": ["NaN"]}, ENVIRONMENT)
+    for words, told in ((["NaN", "ties"], "are NaN, ties: write"), (None, "are not described: write")):
+        with pytest.raises(WaiverError, match=told):
+            waiver_of(ROW | {"data": words}, scope=("data",))
+
+
 def test_appending_keeps_what_the_file_says_and_nothing_is_appended_twice(tmp_path: Path) -> None:
     path, issue = tmp_path / "waivers.toml", "https://example.org/7"
     path.write_text("# ours\n" + to_toml([waiver_of(ROW | {"case_id": "a"})]))

@@ -230,13 +230,10 @@ def never_run(rows: pa.Table) -> pd.DataFrame:
     if not called.filter(_IS_REFUSED).num_rows:
         return pd.DataFrame(columns=[*_SUBJECT, "class", "refused", "because"])
     judged = called.to_pandas()
-    is_known = judged["verdict"] == Verdict.REFUSED
-    is_undocumented = judged["verdict"] == Verdict.UNDOCUMENTED
-    is_refused = is_undocumented | (is_known & judged["reason"].str.startswith(DECLARED))
-    ran = ~is_undocumented & ~is_known
-    counted = judged.assign(
-        refused=is_refused, ran=ran, reason=judged["reason"].where(is_refused), bare=is_undocumented
-    )
+    bare = judged["verdict"] == Verdict.UNDOCUMENTED
+    is_refused = bare | judged["reason"].str.startswith(DECLARED)
+    ran = ~bare & (judged["verdict"] != Verdict.REFUSED)
+    counted = judged.assign(refused=is_refused, ran=ran, bare=bare, reason=judged["reason"].where(is_refused))
     counted["class"] = [[ALL_CALLS, *(() if words is None else words)] for words in judged["classes"]]
     by_class = counted.explode("class", ignore_index=True).groupby([*_SUBJECT, "class"])
     commonest = ("reason", lambda reasons: str(next(iter(reasons.mode()), "")))

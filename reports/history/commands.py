@@ -89,6 +89,9 @@ def history_query(folder: Path, sql: str, form: str, timeout: float) -> None:
         text = answer.to_json(orient="records", date_format="iso", indent=2) + "\n"
     else:
         text = (answer.to_string(index=False, na_rep="") if len(answer) else "no lines") + "\n"
+        if text.index("\n") > console().width:  # a terminal would fold each line into many that are blank
+            lines = (line.items() for line in records(answer.fillna("")))
+            text = "\n".join("".join(f"{name}: {value}\n" for name, value in line) for line in lines)
     click.echo(without_commands(visible(text)), nl=False)
 
 
@@ -111,17 +114,17 @@ def _entries(folder: Path) -> histories.Entries:
 def show_runs(runs: pd.DataFrame, total: int, console: Console) -> None:
     """Print the lines of the view ``runs``; ``total`` is the number of runs in the history."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("run, by its start in UTC", "plan", "", "verdict"):
+    for heading in ("run, by its start in UTC", "plan", "verdict"):
         table.add_column(heading, no_wrap=True)  # the id whole, to be copied
     for heading in ("judged", "failed"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("backends")
     for run in records(runs):
-        _, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
-        part, verdict = "narrowed" if is_narrowed(run["narrowed"]) else "", Text(run["verdict"], style=STYLES[shown])
+        word, shown = in_part(run["verdict"], Overall.of_word(run["verdict"]), run["narrowed"])
+        word += ", narrowed" if is_narrowed(run["narrowed"]) and word == run["verdict"] else ""
         backends = Text(", ".join(json.loads(run["backends"])), no_wrap=True, overflow="ellipsis")
         counts = (f"{run[name]:,}" for name in ("judged", "violates"))
-        table.add_row(run["run"], run["plan"], part, verdict, *counts, backends)
+        table.add_row(run["run"], run["plan"], Text(word, style=STYLES[shown]), *counts, backends)
     if len(runs):
         console.print(table)
     earlier = total - len(runs)

@@ -243,10 +243,15 @@ def waiver_for(
     Its id has the case's, or the scope's columns if that is not a single case. ``scope`` names columns to take from the
     row; ``accepted`` are a person's reason, owner, expires and issue.
     """
-    foreign = sorted(set(scope) - set(SCOPE_COLUMNS))
+    foreign = sorted(set(scope) - {*SCOPE_COLUMNS, _WORDS})
     if foreign:
-        known = ", ".join(SCOPE_COLUMNS)
+        known = ", ".join((*SCOPE_COLUMNS, _WORDS))
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
+    if _WORDS in scope:
+        if len(words := row[_WORDS] or ()) != 1:
+            told = f"are {', '.join(words) or 'not described'}: write a waiver of one word by hand"
+            raise WaiverError(f"the {_WORDS} of case {row['case_id']} {told}")
+        row = row | {_WORDS: words[0]}
     checks = tuple(row["checks_violated"] or (SURVIVAL,))
     named = (row["operator"], *checks, row["case_id"])
     if "case_id" not in scope:
