@@ -248,7 +248,7 @@ def waiver_for(
         known = ", ".join((*SCOPE_COLUMNS, _WORDS))
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
     if _WORDS in scope:
-        if len(words := row[_WORDS] or ()) != 1:
+        if len(words := list(row[_WORDS] or ())) != 1:
             told = f"are {', '.join(words) or 'not described'}: write a waiver of one word by hand"
             raise WaiverError(f"the {_WORDS} of case {row['case_id']} {told}")
         row = row | {_WORDS: words[0]}
