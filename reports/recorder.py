@@ -76,11 +76,11 @@ def finished_work(folder: Path) -> Done:
 def require_same_run(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise `CannotOpen` about the first difference between a run and the one in the folder that it would resume."""
     before = store.read_run(folder)
-    as_begun = f"begin in another --report folder, or go on as it was begun: {resuming_line(before['arguments'])}"
+    as_begun = f"choose another --report folder, or continue that run: {resuming_line(before['arguments'])}"
     for name in ("suite", "selection", "backends"):
         if difference := first_difference(name, before.get(name), record.get(name)):
             path, was, now = difference
-            raise CannotOpen(f"{folder} holds a run whose {path} is {was!r}, and now it would be {now!r}: {as_begun}")
+            raise CannotOpen(f"{folder} holds another run: {path} is {was!r} there, and {now!r} now; {as_begun}")
     was, given = ({waiver["id"]: waiver for waiver in one["waivers"]} for one in (before, record))
     if (name := first_key(was, given)) is not None:
         began, now = "with" if name in was else "without", "is" if name in given else "is not"
@@ -278,7 +278,7 @@ class Ending:
                 publish(self._digest, folder.path)
             annotate(self._digest, service, os.environ, self._annotations.append)
         if is_interrupted and not self._recorder.fault:
-            self._remarks.append("interrupted: what was judged is kept, and the rest is judged by")
+            self._remarks.append("interrupted: the judged cases are kept; judge the rest with")
             self._remarks.append(resuming_line(folder.record["arguments"]))
 
     def status(self, pytest_status: int) -> int:

@@ -45,7 +45,7 @@ def test_who_refuses_everything_does_not_conform(tmp_path: Path) -> None:
         f"24 of 24 planned cases; never run, only refused: every call of {OPERATOR} (float32)"
     )
     assert said in ended.output
-    assert "refused, and no document is known that says so: not today" in ended.output
+    assert "refused without a known document that allows it: not today" in ended.output
     assert "24 refused undocumented" in ended.page
 
 
@@ -71,12 +71,12 @@ def test_who_refuses_padding_by_its_document_conforms_and_who_refuses_everything
 
 
 def test_an_adapter_that_does_nothing_but_raise_ends_its_session(tmp_path: Path) -> None:
-    said = "10 cases, and nothing else, ended alike: the adapter raised ValueError: no stream (dying_backends.py, line "
+    said = "first 10 cases ended in the same error: the adapter raised ValueError: no stream (dying_backends.py, line "
     ended = session(tmp_path / "run", "raises_always")
     assert (ended.status, verdicts(ended)) == (Overall.COULD_NOT_RUN, {Verdict.ADAPTER_ERROR})
     assert len(tables.load(ended.folder)) == MOST_ERRORS
     last = ended.output.strip().splitlines()[-1]
-    assert said in last and last.endswith("mend the adapter and begin again, or have all cases asked by --keep-going")
+    assert said in last and last.endswith("fix the adapter and run again, or judge all cases with --keep-going")
     ended = session(tmp_path / "all", "raises_always", 12, "--keep-going")
     assert (ended.status, len(tables.load(ended.folder))) == (Overall.INCOMPLETE, 24)
     # one that is right elsewhere is mended by what its rows say
@@ -91,8 +91,8 @@ OF_A_STRANGER = "{'status': 'completed', 'results': {'gradient': [[1], 'float32'
 @pytest.mark.parametrize(
     ("backend", "verdict", "reason"),
     [
-        ("status_is_text", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {IS_NONE}"),
-        ("names_a_stranger", Verdict.ADAPTER_ERROR, f"the adapter returned what it may not: {OF_A_STRANGER}"),
+        ("status_is_text", Verdict.ADAPTER_ERROR, f"the adapter returned an invalid result: {IS_NONE}"),
+        ("names_a_stranger", Verdict.ADAPTER_ERROR, f"the adapter returned an invalid result: {OF_A_STRANGER}"),
         ("loses_its_device", Verdict.VIOLATES, None),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_run_says_what_was_declared_and_draws_it_again(tmp_path: Path) -> None
     rows = tables.load(run_session(tmp_path / "named", "scatter_backends:WithoutPadding", "--case", line).folder)
     assert set(rows["verdict"] + rows["reason"]) == {Verdict.NOT_SUPPORTED + "the implementation has no padding"}
     ended = run_session(tmp_path / "a2", "scatter_backends:WithoutPaddingOnA2", "--cases", "1")
-    assert "declares abilities, but it runs on A2, whose contract says which it must have" in ended.output
+    assert "declares abilities, but it runs on A2, and that product's contract sets them" in ended.output
     assert ended.status == Overall.COULD_NOT_RUN
 
 

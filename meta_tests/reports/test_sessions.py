@@ -145,7 +145,7 @@ def test_a_run_that_is_resumed_owes_the_whole_plan_and_goes_on_as_it_was_begun(t
     begun = run_session(tmp_path / "run", "torch-cpu", "-k", "float32")
     ended = run_session(tmp_path / "run", "torch-cpu", "--resume", "--seed", "3")
     assert ended.status == Overall.COULD_NOT_RUN
-    assert "whose selection seed is 0, and now it would be 3" in ended.output
+    assert "selection seed is 0 there, and 3 now" in ended.output
     record = read_run(begun.folder)
     second = run_session(tmp_path / "run", "torch-cpu", "--resume")
     assert (begun.status, second.status) == (Overall.CONFORMS, Overall.CONFORMS)
@@ -161,11 +161,11 @@ def test_a_run_that_is_resumed_owes_the_whole_plan_and_goes_on_as_it_was_begun(t
     require_same_run(begun.folder, record)
     for name in ("suite", "selection", "backends"):
         key = next(iter(record[name]))
-        with pytest.raises(CannotOpen, match=f"whose {name} {key} is .*, and now it would be 'another'"):
+        with pytest.raises(CannotOpen, match=f"{name} {key} is .* there, and 'another' now"):
             require_same_run(begun.folder, {**record, name: {**record[name], key: "another"}})
     first, *others = record["waivers"]
     for waivers, said in (
-        (others, f"begun with waiver '{first['id']}', which is not given now: begin in"),
+        (others, f"begun with waiver '{first['id']}', which is not given now: choose another"),
         ([*others, first, first | {"id": "new"}], "begun without waiver 'new', which is given now"),
         (
             [first | {"owner": "somebody"}, *others],

@@ -200,7 +200,7 @@ SESSIONS = r"""
 3 | SESSION --ray-workers=0                        | --ray-workers
 3 | SESSION --report=a-file                        | a-file
 3 | SESSION --report=run                           | run
-3 | SESSION --report=run --resume --seed=1         | run holds a run whose selection cases is 6, and now it would be 2
+3 | SESSION --report=run --resume --seed=1         | run holds another run: selection cases is 6 there, and 2 now
 3 | SESSION --resume                               | nothing to resume
 3 | SESSION --case={                               | this is not JSON
 3 | SESSION --case-list=a-file                     | a-file is none of the formats that poolproof reads

@@ -62,7 +62,7 @@ def message(row: Row) -> str:
         parts.append(f"{clause}: {statement}")
     repeated, failed = row.get("asked_again"), row.get("failed_again")
     if repeated and failed is not None and failed != repeated:
-        parts.append(f"fails {int(failed)} of {int(repeated)} when asked again alone")
+        parts.append(f"fails {int(failed)} of {int(repeated)} repetitions in a fresh process")
     return "; ".join(filter(None, parts))
 
 

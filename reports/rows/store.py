@@ -344,7 +344,7 @@ ENTRIES: dict[str, tuple[str, *tuple[Any, ...]]] = {
     "seed": ("an integer", int),
     "arguments": ("a list of texts", list[str]),
     "started": ("a Unix time", Time),
-    "finished": ("a Unix time, or null while the run goes on", Time | None),
+    "finished": ("a Unix time, or null while the run continues", Time | None),
     "mandatory": ("a list of groups with the number of their cases", list[GroupRecord], list[dict[str, str | int]]),
     "suite": ("a version and a content_hash", SuiteRecord, Texts),
     "host": ("an object of texts", Texts),

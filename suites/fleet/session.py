@@ -150,7 +150,7 @@ def judge_all(
         if not running and (not left or is_over()):
             return
         if not running and time.monotonic() - heard > START_TIMEOUT:
-            raise FleetError(f"no judge has come back for {START_TIMEOUT:.0f} s: see ray status; --resume goes on")
+            raise FleetError(f"no judge came back for {START_TIMEOUT:.0f} s: see ray status; continue with --resume")
         for reference, batch in pool.answers([*running, *starting]):
             heard = time.monotonic()
             if reference in starting:

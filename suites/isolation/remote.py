@@ -175,7 +175,7 @@ class RemoteBackend(Backend):
             self.is_spoiled |= not all(change.restored or change.what in FIRST_CALL for change in changes)
             return read({**done, "changed": tuple((change.what, change.before, change.after) for change in changes)})
         except (ProtocolError, LookupError, TypeError, ValueError, AttributeError) as error:
-            raise AdapterError(f"returned what it may not: {error}") from None
+            raise AdapterError(f"returned an invalid result: {error}") from None
 
 
 def adapter_error(record: Any) -> AdapterError:

@@ -287,7 +287,7 @@ class Host:
             silent = f"took no request within {_SEND_SECONDS} s"
             return HostDied(Verdict.TIMED_OUT, str(error) if isinstance(error, TimeoutError) else silent, last_words)
         if status is None or not seconds:
-            return HostDied(Verdict.CRASHED, "made its process send what is no reply", last_words)
+            return HostDied(Verdict.CRASHED, "made its process send an invalid reply", last_words)
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         return HostDied(Verdict.CRASHED, f"ended by {how}", last_words, status == -signal.SIGKILL)
 

@@ -62,7 +62,7 @@ def survey_of(worker: Worker) -> Survey:
     all_subjects = subjects(worker.backend, worker.remote)
     limited = [subject for subject in all_subjects if subject.abilities != ALL]
     if limited and description.product and not description.interface:
-        declares = f"declares abilities, but it runs on {description.product}, whose contract says which it must have"
+        declares = f"declares abilities, but it runs on {description.product}, and that product's contract sets them"
         raise UnknownBackend(f"backend {worker.backend!r} {declares}")
     environment = {visible(name): visible(text) for name, text in description.environment.items()}
     environment["isolation"] = landlock.describe()

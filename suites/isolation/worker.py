@@ -92,13 +92,13 @@ class Worker:
         """Load the backend; raise `BackendUnavailable` or `UnknownBackend` if it cannot run here."""
         if not self._host.is_loaded:
             self.begin_loading()
-        with _noticed("what judges is being compiled, once for each version, which may take two minutes"):
+        with _noticed("the judge is being compiled, once per version; this may take two minutes"):
             compile_all()  # while the host loads the backend
         _warn_of_compiling()
         gc.freeze()
         memory.allocator = allocate
         try:
-            with _noticed(f"backend {self.backend} is being loaded, which may take {START_SECONDS:g} s"):
+            with _noticed(f"backend {self.backend} is being loaded; this may take {START_SECONDS:g} s"):
                 self.description = self._read_description(self._host.description())
                 if self.description.opens_late:
                     self.description = self._open_fork()
@@ -125,7 +125,7 @@ class Worker:
                 raise BackendUnavailable(f"backend {self.backend} {adapter_error(raised)} while it was loaded")
             case {"done": record}:
                 return read_description(record)
-        raise ProtocolError(f"it says {reply!r:.300}")
+        raise ProtocolError(f"its reply is {reply!r:.300}")
 
     def _open_fork(self) -> Description:
         """Fork a process and open the backend there, which may take as long as loading."""

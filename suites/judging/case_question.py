@@ -130,7 +130,7 @@ class CaseQuestion(Question):
         if refusal and refusal.allows(outcome):
             return row | verdict(Verdict.REFUSED, refusal.reason)
         if excuse := expected.excuse(backend, outcome):
-            prefix = "refused, and no document is known that says so: " if outcome.status is Status.REFUSED else ""
+            prefix = "refused without a known document that allows it: " if outcome.status is Status.REFUSED else ""
             return row | not_judged(excuse, prefix + outcome.message)
         if findings := _of_refusal(refusal, outcome):
             return row | self._concluded(trial, findings, row)

@@ -54,7 +54,7 @@ class PhaseQuestion(Question):
 
     @classmethod
     def of_sequence(cls, sequence: CallSequence, aspect: Aspect, block: str = "") -> Self:
-        statement = "Whatever was done before, a call gives what it gives alone."
+        statement = "A call gives the same result whatever ran before it."
         return cls(ExecutorScenario(DRAWN, statement, "", sequence.actions), sequence.cases, aspect, block)
 
     @cached_property

@@ -93,7 +93,7 @@ def diagnose(
             narrow_down(find, ask, whole.subjects(), seconds, say, known, latest)
             raise_lost_interrupt()
     except KeyboardInterrupt:
-        say(f"{DIAGNOSIS} interrupted: what was learned so far counts")
+        say(f"{DIAGNOSIS} interrupted: the results so far count")
     except (BackendUnavailable, UnknownBackend) as error:
         say(f"no further cases: {error}")
 
@@ -141,7 +141,7 @@ def probe_sums(folder: Path, say: Callable[[str], object], latest: float = inf) 
             raise_lost_interrupt()
             return accounts
     except KeyboardInterrupt:
-        say("probe interrupted: how sums are added is not told")
+        say("probe interrupted: the accumulation model is not known")
         return {}
 
 
@@ -165,8 +165,8 @@ def narrow_down(
         conditions = [condition for condition in find() if condition.name not in searched]
         begun = [search for condition in conditions if (search := _search_of(condition, ask, subjects, cases, known))]
         if begun and number == 0:
-            about = count_of(len(begun), "suspect")
-            say(f"\nfurther cases are asked about {about}: {seconds:g} s each at most (--diagnose)")
+            about = count_of(len(begun), "cause")
+            say(f"\njudging further cases for {about}, up to {seconds:g} s each (--diagnose)")
         until = until or min(latest, time.monotonic() + seconds * len(begun))
         for search in begun:
             searched.add(search.condition.name)

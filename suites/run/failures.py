@@ -146,7 +146,7 @@ class Failures:
         before = shortest_before(small, lambda cases: deviates(ask(behind(cases))), time.monotonic() + seconds)
         repeated = repeat(behind(before), ask, min(SECONDS, self._left)) if before else Repetition()
         if repeated.failures:
-            reason = f"conforms alone, but not behind {count_of(len(before), 'other call')} of its block"
+            reason = f"conforms on its own, fails after {count_of(len(before), 'other call')} of its block"
             row |= {"shrunk": behind(before).to_line(), **repeated.columns}
             row["shrunk_reason"] = f"{reason}: {repeated.failures[0]['reason']}"
 

@@ -114,7 +114,7 @@ def attribute(question: Question, row: Row, ask: Ask) -> tuple[Row, ...]:
     if question.evidence and not question.evidence.shrunk_from:  # only a call with its own row leaves evidence
         kept = ask(call.with_evidence_dir(question.evidence))
         blamed_row = kept if deviates(kept) else blamed_row
-    reason = f"asked without a call that came before and deviates by itself: {replay_line(blamed_row)}"
+    reason = f"judged without an earlier call that deviates by itself: {replay_line(blamed_row)}"
     return again | {"reason": "; ".join(filter(None, (again["reason"], reason)))}, blamed_row
 
 

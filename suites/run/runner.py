@@ -235,8 +235,8 @@ class Runner:
         place = row["reason"].rpartition(" (")[2] if row["verdict"] == Verdict.ADAPTER_ERROR else ""
         self._ends[place] += 1
         if len(self._ends) == 1 and place and self._ends[place] == MOST_ERRORS:
-            what = f"{row['backend']}: {MOST_ERRORS} cases, and nothing else, ended alike: {row['reason']}"
-            raise CannotGoOn(f"{what}; mend the adapter and begin again, or have all cases asked by --keep-going")
+            what = f"{row['backend']}: the first {MOST_ERRORS} cases ended in the same error: {row['reason']}"
+            raise CannotGoOn(f"{what}; fix the adapter and run again, or judge all cases with --keep-going")
 
     def _wants_evidence(self, row: Row) -> bool:
         is_recorded = row["aspect"] == NEIGHBOURS and (row["backend"], row["case_id"]) in self._recorded_unplanned

@@ -30,8 +30,8 @@ from poolproof.suites.judging.faults import HostDied
 from poolproof.suites.judging.question import Question, not_judged, not_survived
 from poolproof.suites.plan.plans import Survey
 
-_KILLED_ONCE = "asked again alone, for the first process was killed from outside (SIGKILL)"
-_KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, as a system does that runs out of memory"
+_KILLED_ONCE = "judged again in a fresh process, as the first process was killed from outside (SIGKILL)"
+_KILLED_TWICE = "the process was killed from outside (SIGKILL) twice, perhaps because the system ran out of memory"
 
 _SLOWER = 10.0
 """Time added to a process's first case, relative to the longest so far: a library may hang in each of them."""
@@ -100,7 +100,7 @@ class Sandbox:
         gc.set_threshold(5000)  # a case makes hundreds of objects, and hardly any cycles
         self._is_over = False
         self._build(questions)
-        over = "the time of the budget was over with a case before it, which was cut off"
+        over = "the budget was used up by an earlier case, and that case was cut off"
         try:
             for question in questions:
                 yield self._not_run(question, over) if self._is_over else self._row(question)
@@ -137,7 +137,7 @@ class Sandbox:
             self.worker.end()
             first, result = result, self._answer(question)
             if isinstance(first, HostDied) and not isinstance(result, HostDied):
-                reason = f"died in case {question.id}, which it survives in a repetition, after case {previous.id}"
+                reason = f"died in case {question.id} after case {previous.id}, and survives a repetition"
                 self._add_unplanned(not_survived(question, Verdict.CRASHED, f"{reason}: the process {first}"))
         if isinstance(result, HostDied) and result.was_killed:
             return self._retry(question)

@@ -148,7 +148,7 @@ def _other_than_judged(run: Mapping[str, Any], judged: str, survey: Survey) -> I
         yield f"another backend than {judged}: {entry.strip()} is {was!r:.80} in the bundle, {now!r:.80} here"
     environments = run["backends"][judged], survey.environment
     for name in ("soc", "device"):
-        there, now = (each.get(name, "not said") for each in environments)
+        there, now = (each.get(name, "unknown") for each in environments)
         if there != now:
             yield f"another chip than {judged} had: {name} is {there} in the bundle, {now} here"
     before, after = library_contents(run["backends"][judged]), library_contents(survey.environment)

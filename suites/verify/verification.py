@@ -125,7 +125,7 @@ def verify(
             steps.append(_step(signed, attestation.problems(bundle, digest, envelope, key)))
             vouches = "nobody: the signature does not fit" if steps[-1].problems else signed
         elif beside.exists():
-            vouches += f"; an attestation lies beside it, unread: {beside.name}"
+            vouches += f"; attestation not checked without --signer: {beside.name}"
         if agreed:
             steps.append(_step("its waivers are those of the suite and those agreed on", disagreed(digest, agreed)))
         steps += _run_steps(archive, digest, Path(scratch) / "again")

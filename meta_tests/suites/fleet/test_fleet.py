@@ -347,5 +347,5 @@ def outcomes(folder: Path) -> Counter[tuple[str, ...]]:
 
 def test_a_fleet_whose_judges_are_all_gone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poolproof.suites.fleet.session.START_TIMEOUT", 0.0)
-    with pytest.raises(FleetError, match="no judge has come back"):
+    with pytest.raises(FleetError, match="no judge came back"):
         judged(SimpleNamespace(size=2, ping=lambda judge: judge, answers=lambda _: []), made(12))

@@ -48,7 +48,7 @@ def test_a_fleet_asks_further_cases(tmp_path: Path) -> None:
     ended = on_ray(tmp_path / "run", "--diagnose", "3")
     blocks = [row["block"] for row in read_rows(ended.folder, ["block"]).to_pylist()]
     assert any(block and block.startswith(DIAGNOSIS) for block in blocks), ended.output
-    assert "further cases are asked about " in ended.output
+    assert "judging further cases for " in ended.output
 
 
 def test_a_case_that_no_judge_survives_accuses_nobody(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_the_other_call_is_accused(
     assert (guilty["verdict"], guilty["aspect"]) == (verdict, "neighbours")
     assert check in guilty["checks_violated"]
     assert Case.from_json(guilty["case"]).attributes.sizes != RIGHT.attributes.sizes or guilty["ceil_mode"]
-    said = "asked without a call that came before and deviates by itself: poolproof replay --backend plugged_backends:"
+    said = "judged without an earlier call that deviates by itself: poolproof replay --backend plugged_backends:"
     assert row["reason"].startswith(f"{said}{backend} ")
     assert row["reason"].endswith(f" '{guilty['case']}'")
     assert not evidence_path(tmp_path, RIGHT.id, guilty["backend"]).exists()
@@ -152,7 +152,7 @@ def test_replay_tells_of_both(tmp_path: Path) -> None:
     given = f"--backend plugged_backends:dies_of_threes --pythonpath '{SUPPORT}'"
     ended = replay(f"poolproof replay {given} '{RIGHT.to_json()}'", tmp_path)
     assert ended.returncode == 1
-    assert "conforms: asked without a call that came before" in ended.stdout
+    assert "conforms: judged without an earlier call" in ended.stdout
     assert "crashed: crashed" in ended.stdout
 
 
@@ -180,6 +180,6 @@ def test_what_hangs_on_earlier_calls_is_told_as_a_sequence_that_replays(tmp_path
     line = json.loads(row["shrunk"])
     assert [call["shape"][-1] for call in line["calls"]] == [3, 5, 7]
     assert (row["asked_again"], row["failed_again"]) == (ENOUGH, ENOUGH)
-    assert row["shrunk_reason"].startswith("conforms alone, but not behind 2 other calls of its block: grad_input[")
+    assert row["shrunk_reason"].startswith("conforms on its own, fails after 2 other calls of its block: grad_input[")
     ended = replay(replay_line(row | {"given": ["--pythonpath", str(SUPPORT)]}), tmp_path)
     assert ended.returncode == 1 and "of call 2, behind action 6 of 6 (run executor=2)" in ended.stdout

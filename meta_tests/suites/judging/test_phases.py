@@ -509,8 +509,8 @@ def test_a_status_is_told_with_its_action() -> None:
         return asked.judge(type("Ended", (Scatter,), {"actions": ACTIONS, "run_sequence": lambda *_: result})())
 
     assert row(161002, 0, 507000)["reason"] == (
-        "the status of action 3 of 3 (run): got 507000, expected 0, Whatever was done before, a call gives what it "
-        "gives alone; its text is: no such stream"
+        "the status of action 3 of 3 (run): got 507000, expected 0, "
+        "A call gives the same result whatever ran before it; its text is: no such stream"
     )
 
 

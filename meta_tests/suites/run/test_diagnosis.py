@@ -309,7 +309,7 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
         assert (told.shared, told.overall) == (12, Overall.CONFORMS)
     resumed = judged(folder, "--resume", "--diagnose", "60", "-n", "2")
     assert resumed.status == Overall.VIOLATES, resumed.output
-    assert "further cases are asked about 1 suspect: 60 s each at most" in resumed.output
+    assert "judging further cases for 1 cause, up to 60 s each" in resumed.output
     assert "N*C mod 32 >= 17" in map(str, read_digest(folder).clusters[0].terms)
 
 
@@ -326,7 +326,7 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypat
     said: list[str] = []
     monkeypatch.setattr(command, "records_of", lambda *_: interrupted())
     assert not probe_sums(tmp_path / "run", said.append)
-    assert said == ["probe interrupted: how sums are added is not told"]
+    assert said == ["probe interrupted: the accumulation model is not known"]
     # Nothing is said of sums that are right as far as their gradients arrive.
     wrong = replace(cause, members=(cause.smallest | {"dtype": "float16"},))
     (account,) = read_run(tmp_path / "run")["probes"]["emulator-950"]
@@ -366,12 +366,12 @@ def unavailable() -> NoReturn:
 
 def test_an_end_is_told_and_nothing_else_ends(diagnosed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, asked = told_of(diagnosed, interrupted)
-    assert (said[-1], asked) == ("diagnosis interrupted: what was learned so far counts", 2)
+    assert (said[-1], asked) == ("diagnosis interrupted: the results so far count", 2)
     said, asked = told_of(diagnosed, unavailable)
     assert (said[-1], asked) == ("no further cases: the card is gone", 2)
     said, _ = told_of(diagnosed, lambda: monkeypatch.setattr(interrupts, "_pending", True))
     assert said[-1].startswith("diagnosis interrupted"), "an interrupt that was lost is none of the session"
     monkeypatch.setattr(interrupts, "_pending", False)
     (told,), asked = told_of(diagnosed)
-    assert "further cases are asked about 1 suspect: 30 s each at most" in told
+    assert "judging further cases for 1 cause, up to 30 s each" in told
     assert asked

@@ -129,8 +129,8 @@ BACKEND = "plugged_backends:loses_now_and_then"
 @pytest.mark.parametrize(
     ("lots", "said"),
     [
-        ("L" + "." * 30, "; fails 0 of 10 when asked again alone"),
-        ("L.LL.L" + "." * 30, "; fails 3 of 10 when asked again alone"),
+        ("L" + "." * 30, "; fails 0 of 10 repetitions in a fresh process"),
+        ("L.LL.L" + "." * 30, "; fails 3 of 10 repetitions in a fresh process"),
         ("L.LLL", ""),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_rate_is_told_wherever_the_failure_is(tmp_path: Path) -> None:
     publish(digest, tmp_path)
     texts = {name: (tmp_path / name).read_text() for name in ("index.html", "summary.md")}
     texts["terminal"] = shown(digest)
-    assert [name for name, text in texts.items() if "fails 3 of 10 when asked again alone" not in text] == []
+    assert [name for name, text in texts.items() if "fails 3 of 10 repetitions in a fresh process" not in text] == []
 
 
 def one_case(smallest: Case | None) -> Any:

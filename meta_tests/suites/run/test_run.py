@@ -91,7 +91,7 @@ def test_an_interrupt_keeps_the_rows_and_is_said(tmp_path: Path, number: int) ->
     assert len(stopped(tmp_path, f"--backend scatter_backends:honest --cases 2000 {SMALL}", number, has_a_row))
     said = (tmp_path / "printed").read_text()
     assert "cases judged" in said
-    assert "interrupted: what was judged is kept, and the rest is judged by" in said
+    assert "interrupted: the judged cases are kept; judge the rest with" in said
     (again,) = (line for line in said.splitlines() if line.startswith("pytest ") and line.endswith(" --resume"))
     assert "--backend scatter_backends:honest --cases 2000" in again
 

@@ -71,7 +71,7 @@ def read_lists(paths: Sequence[Path]) -> list[Entry]:
     """Read the rows of some files; `ListError` names a file that cannot be read, or two of the same name."""
     for name, count in Counter(path.name for path in paths).items():
         if count > 1:
-            raise ListError(f"two case lists are called {name}: rows are told by it, so rename one")
+            raise ListError(f"two case lists are called {name}: rename one, as rows name their list")
     return [entry for path in paths for entry in _read(path)]
 
 
