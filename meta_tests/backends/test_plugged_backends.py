@@ -41,7 +41,7 @@ def test_who_refuses_everything_does_not_conform(tmp_path: Path) -> None:
     assert ended.status == Overall.INCOMPLETE
     assert verdicts(ended) == {Verdict.UNDOCUMENTED}
     said = (
-        "INCOMPLETE (exit status 2): Refused, though no document of the implementation is known that allows it: "
+        "INCOMPLETE (exit status 2): Refused without a known document that allows it: "
         f"24 of 24 planned cases; never run, only refused: every call of {OPERATOR} (float32)"
     )
     assert said in ended.output

@@ -340,7 +340,7 @@ def test_what_a_backend_was_given_is_shown_and_signed(tmp_path: Path) -> None:
     assert f"torch-cpu (library 000000000000, given {text})" in judged_line(digest)
     page = unescape(write_run_page(digest, tmp_path / "page.html").read_text(encoding="utf-8"))
     assert f"torch-cpu (library 000000000000, given {text})</h1>" in page and f"<dt>given</dt><dd>{text}</dd>" in page
-    assert "<details><summary>what was loaded, by hash: 1 file</summary><dl><dt>library libc10.so</dt>" in page
+    assert "<details><summary>loaded files, by hash: 1 file</summary><dl><dt>library libc10.so</dt>" in page
     changed = compare(other, folder).environment.to_numpy().tolist()
     assert changed == [["torch-cpu given", "", text]]
 

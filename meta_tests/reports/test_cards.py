@@ -48,7 +48,7 @@ def test_each_thing_that_is_wrong_has_a_card_that_shows_a_case_of_its_own(failin
         assert any("python evidence/call.py " in line for line in card.programs)
     assert page.index('id="wrong"') < page.index("table class")
     told = digest.conclusion.further_text
-    assert re.match(r"\d+ further cases asked", told) and f"<span>{told}</span>" in page
+    assert re.match(r"\d+ further cases judged", told) and f"<span>{told}</span>" in page
     assert not re.search(r'src="|<link|@import|url\(', page), "a page needs no script and no other file"
     assert len(page.encode()) < 1_500_000
 

@@ -93,7 +93,7 @@ def test_what_changed_is_told_by_kind(tmp_path: Path) -> None:
     gone = against(tmp_path / "gone", BASE, replace(BASE, operators=OPERATORS[:-1]))
     assert gone.overall is Overall.INCOMPLETE
     assert set(gone.newly_unjudged["operator"]) == {OPERATORS[-1]}
-    assert set(gone.newly_unjudged["because"]) == {"never asked"}
+    assert set(gone.newly_unjudged["because"]) == {"never run"}
     table = against(tmp_path / "around", BASE, replace(BASE, torch="2.14.0", seed=1)).environment
     lines = table.set_index("what").to_dict("index")
     assert lines["torch-cpu torch"] == {"before": "2.13.0", "after": "2.14.0"}
@@ -148,12 +148,12 @@ def test_what_was_asked_of_one_run_alone_is_said(tmp_path: Path) -> None:
     after = replace(BASE, verdicts={CELL: ["violates"]})
     paths = make_run(tmp_path / "before", before), make_run(tmp_path / "after", after)
     text = poolproof("compare", *paths).output
-    failing = "1 newly failing (1 of them where the run before asked nothing), 0 fixed, 0 newly not judged"
-    assert f"{failing}, 360 cases in both runs, 180 in that after alone; before narrowed: 360 of 540 cases" in text
-    assert re.search(r"^ asked +smoke --operator X +smoke", text, re.MULTILINE)
+    failing = "1 newly failing (1 of them where the run before judged nothing), 0 fixed, 0 newly not judged"
+    assert f"{failing}, 360 cases in both runs, 180 only in the run after; before narrowed: 360 of 540 cases" in text
+    assert re.search(r"^ selection +smoke --operator X +smoke", text, re.MULTILINE)
     assert poolproof("compare", paths[0], paths[0]).output.count("narrowed: 360 of 540 cases") == 1
     text = poolproof("compare", *reversed(paths)).output
-    assert "180 newly not judged, 360 cases in both runs, 180 in that before alone; after narrowed: 360 of 540" in text
+    assert "180 newly not judged, 360 cases in both runs, 180 only in the run before; after narrowed: 360 of" in text
 
 
 def test_the_command_says_it_twice(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_deviation_outweighs_a_gap_and_both_are_told(tmp_path: Path) -> None:
 )
 def test_an_exception_is_told_as_one_everywhere(tmp_path: Path, verdict: str, what: str) -> None:
     digest = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: [verdict]})))
-    sentence = f"{what}, which says nothing about the implementation: in 1 case"
+    sentence = f"{what} in 1 case: no verdict on the implementation"
     assert digest.conclusion.reasons[0] == sentence
     summary, page = write_run_summary(digest, tmp_path / "summary.md"), write_run_page(digest, tmp_path / "index.html")
     assert all(sentence[1:] in text for text in (shown(digest, 400), summary.read_text(), page.read_text()))
@@ -123,7 +123,7 @@ def test_a_class_of_calls_that_was_only_refused_is_a_gap_that_is_named(tmp_path:
     digest = read_digest(tmp_path)
     assert digest.conclusion.overall is Overall.INCOMPLETE
     sentence = (
-        "refused, though no document of the implementation is known that allows it: 2 of 72 planned cases; "
+        "refused without a known document that allows it: 2 of 72 planned cases; "
         "never run, only refused: padding of MaxPool2dWithIndicesBackward (float32)"
     )
     assert digest.conclusion.reasons == (sentence,)

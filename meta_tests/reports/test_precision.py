@@ -185,7 +185,7 @@ def test_the_page_is_one_file_and_says_it_all(run: Path) -> None:
     assert text.count("<svg") == 6
     for words in ("ecosystem-2026-09", "outside the interval", "no model admits this rounding: toward zero"):
         assert words in text
-    assert "What honest declares is what the probe found." in text
+    assert "The probe confirms the declaration of honest." in text
     assert "poolproof replay --backend native" in text
 
 

@@ -43,7 +43,7 @@ def torch() -> None:
         ),
         ("dying_backends:crashing", "--dtype float64 --no-shrink", "violates", "by a crash", "by signal SIGSEGV"),
         ("dying_backends:environment", "--dtype float16", "incomplete", "24 of 24 planned", "package is not installed"),
-        ("torch-cpu", "--collect-only", "incomplete", "48 of 48 planned cases", "never asked"),
+        ("torch-cpu", "--collect-only", "incomplete", "48 of 48 planned cases", "never run"),
     ],
 )
 def test_the_end_of_a_run_is_that_of_its_page_and_of_its_files(

@@ -130,10 +130,10 @@ def test_not_all_that_meet_it_fail() -> None:
     assert describe(suspect).startswith(told)
     # With others that fail it only goes with them, and so it does where it explains hardly more than it leaves.
     some = failing(rows, lambda row: "gradients with NaN" not in row["data"] and row["case_id"][0] in "01")
-    assert describe(found(some)[0]).startswith("Goes with ")
+    assert describe(found(some)[0]).startswith("Correlates with ")
     exact = failing(made_up(600), dilated)
     others = [row for row in exact if row["verdict"] == "conforms"][: sum(map(dilated, exact)) * 2 // 3]
-    assert describe(found(failing(exact, lambda row: row in others))[0]).startswith("Goes with dilation > 1: ")
+    assert describe(found(failing(exact, lambda row: row in others))[0]).startswith("Correlates with dilation > 1: ")
 
 
 @pytest.mark.thorough
@@ -277,7 +277,7 @@ def test_chance_is_no_condition(seed: int) -> None:
     (suspect,) = found(failing(rows, lambda row: numbers[row["case_id"]] in chosen))
     assert not suspect.has_condition
     assert suspect.counts.failing == 12
-    assert describe(suspect).endswith("nothing was found that tells them apart.")
+    assert describe(suspect).endswith("no condition separates them.")
 
 
 def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:
@@ -409,7 +409,7 @@ def test_of_very_many_rows_some_are_searched(tmp_path: Path, monkeypatch: pytest
     assert terms_of(some) == terms_of(everything) and some.cases < everything.cases
     assert counted(some) == (20, 0, 0, 20)
     left = everything.counts.failing - 20
-    assert headline([some]) == f"{describe(some)} {left} cases fail besides, not searched."
+    assert headline([some]) == f"{describe(some)} {left} more cases fail, not searched for causes."
 
 
 @pytest.mark.thorough

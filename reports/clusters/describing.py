@@ -57,7 +57,7 @@ def _when(cluster: FailureCluster) -> str:
         return f"Nearly always {verb.lower()} {condition}" if counts.exceptions else f"{verb} {condition}"
     if not counts.elsewhere:
         return f"{verb} only {condition}"
-    return f"Goes with {_listed(map(str, cluster.terms))}"
+    return f"Correlates with {_listed(map(str, cluster.terms))}"
 
 
 def _passing(cluster: FailureCluster) -> Iterable[str]:
@@ -93,7 +93,7 @@ def headline(found: Sequence[FailureCluster]) -> str:
     causes = [cluster for cluster in found if cluster.has_condition]
     unexplained = _number_unexplained(found)
     unsearched = sum({cluster.backend: cluster.unsearched for cluster in found}.values())
-    more = f"; {_failing(unsearched)} besides, not searched" if unsearched else ""
+    more = f"; {_failing(unsearched, 'more ')}, not searched for causes" if unsearched else ""
     if tells_a_cause(found):
         left = unexplained - found[0].counts.others
         further = (_failing(left, "other ") + " in another way" if left > 0 else "", more.removeprefix("; "))
@@ -103,8 +103,8 @@ def headline(found: Sequence[FailureCluster]) -> str:
     if not causes:
         return _capital(f"{_failing(unexplained)}, and no condition was found{more}") if unexplained else ""
     at_least = "" if all(cluster.counts.is_sharp for cluster in causes) else "At least "
-    besides = f", and {_failing(unexplained)} that they do not explain" if unexplained else ""
-    return f"{at_least}{len(causes)} things are wrong{besides}{more}"
+    besides = f"; {_failing(unexplained, 'other ')} without a known cause" if unexplained else ""
+    return f"{at_least}{len(causes)} causes of failures{besides}{more}"
 
 
 def asides(cluster: FailureCluster) -> list[str]:
@@ -113,7 +113,7 @@ def asides(cluster: FailureCluster) -> list[str]:
     for bound in cluster.bounds:
         conforms = "" if bound.conforms is None else f", {spelled_value(bound.conforms)} conforms"
         beside.append(f"{bound.feature}: {spelled_value(bound.fails)} fails{conforms}")
-    fails = [f"what fails: {kinds_of(cluster)}"] if len(cluster.kinds) > 1 else []
+    fails = [f"failures: {kinds_of(cluster)}"] if len(cluster.kinds) > 1 else []
     return [*cluster.probed, *fails, *filter(None, ["; ".join(beside)])]
 
 
@@ -186,4 +186,4 @@ def _unexplained(cluster: FailureCluster) -> str:
         return f"{failing}, in {clauses}: {_listed([*shown, *more])}"
     if len(cluster.members) < MIN_FAILING:
         return failing
-    return f"{failing} and {counts.conforming:,} pass: nothing was found that tells them apart"
+    return f"{failing} and {counts.conforming:,} pass: no condition separates them"

@@ -96,7 +96,7 @@ class Comparison:
             "Cases that changed their state": self.transitions[["cases", "before", "after"]],
             "Precision that got worse": self.less_precise[moved],
             "Time that drifted": self.drifted[ratio],
-            "What differs around the runs": self.environment,
+            "Differences between the runs": self.environment,
         }
         return {title: table.rename(columns=_HEADINGS) for title, table in shown.items() if len(table)}
 
@@ -104,11 +104,11 @@ class Comparison:
     def in_one_line(self) -> str:
         changes = {"newly failing": self.newly_failing, "fixed": self.fixed, "newly not judged": self.newly_unjudged}
         parts = [f"{int(table['cases'].sum()):,} {what}" for what, table in changes.items()]
-        parts[0] += f" ({self.unasked:,} of them where the run before asked nothing)" if self.unasked else ""
+        parts[0] += f" ({self.unasked:,} of them where the run before judged nothing)" if self.unasked else ""
         parts.append(f"{count_of(self.shared, 'case')} in both runs" if self.shared else self.nothing_shared)
         for side, opposite in (("before", "after"), ("after", "before")):
             only_there = self.transitions.loc[self.transitions[opposite] == ABSENT, "cases"].sum()
-            parts += [f"{only_there:,} in that {side} alone"] if only_there else []
+            parts += [f"{only_there:,} only in the run {side}"] if only_there else []
         return "; ".join(filter(None, (", ".join(parts), self.narrowed)))
 
     @property
@@ -264,7 +264,7 @@ def _precision(folder: Path, case_ids: pa.Array) -> pd.DataFrame:
 
 
 def _flat_environment(run: Mapping[str, Any], given: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
-    yield from (("asked", asked(run)), ("seed", str(run["seed"])))
+    yield from (("selection", asked(run)), ("seed", str(run["seed"])))
     yield from ((f"{backend} given", "; ".join(texts)) for backend, texts in given.items())
     yield "waivers", ", ".join(waiver["id"] for waiver in run["waivers"])
     for title, values in {"suite": run["suite"], "host": run["host"], **run["backends"]}.items():

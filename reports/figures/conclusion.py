@@ -69,7 +69,7 @@ class Conclusion:
 
     @property
     def further_text(self) -> str:
-        return f"{count_of(self.further, 'further case')} asked to narrow down what is wrong" if self.further else ""
+        return f"{count_of(self.further, 'further case')} judged to narrow down the causes" if self.further else ""
 
     @property
     def mended_text(self) -> str:
@@ -119,7 +119,7 @@ def _deviations(totals: Mapping[str, int], strictly_reviewed: Sequence[Review]) 
         verb = "fails" if totals["judged"] == 1 else "fail"
         yield f"{totals['violates']:,} of {judged} {verb}{crashed}"
     if stale := [f"{review.waiver.id} ({review.state})" for review in strictly_reviewed if review.state in STALE]:
-        yield f"stale waivers, about which this run is strict: {', '.join(stale)}"
+        yield f"stale waivers (--strict-waivers): {', '.join(stale)}"
 
 
 def _gaps(
@@ -131,12 +131,12 @@ def _gaps(
         ("an adapter raised an exception or gave no outcome", totals["adapter_errors"]),
     ):
         if number:
-            yield f"{what}, which says nothing about the implementation: in {count_of(number, 'case')}"
+            yield f"{what} in {count_of(number, 'case')}: no verdict on the implementation"
     only = f"never run, only refused: {named(never_run)}" if len(never_run) else ""
     planned, refused = count_of(int(coverage["planned"].sum()), "planned case"), totals["undocumented"]
     if refused:
         refused = int(coverage["refused"].sum()) or refused  # of the plan; without one in it, those of the search
-        allowed = "refused, though no document of the implementation is known that allows it"
+        allowed = "refused without a known document that allows it"
         yield "; ".join(filter(None, [f"{allowed}: {refused:,} of {planned}", only]))
     elif only:
         yield only

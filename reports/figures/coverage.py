@@ -24,7 +24,7 @@ from poolproof.reports.rows.schema import GROUP
 from poolproof.reports.rows.store import having, read_rows
 from poolproof.reports.rows.verdicts import JUDGED, Verdict
 
-NEVER_ASKED = "never asked"
+NEVER_ASKED = "never run"
 """Reason of a case without a row."""
 
 COUNTS = ("planned", "judged", "refused", "unasked", "missing", "because")

@@ -38,7 +38,7 @@ VERDICT_MEANINGS = {
     Verdict.VIOLATES: "A check fails, and no waiver covers it.",
     Verdict.WAIVED: "A check fails, and a waiver accepts it.",
     Verdict.REFUSED: "The implementation refuses the call, as its contract or its documents allow.",
-    Verdict.UNDOCUMENTED: "The implementation refuses the call, and no document is known that says whether it may.",
+    Verdict.UNDOCUMENTED: "The implementation refuses the call, and no known document allows or forbids it.",
     Verdict.NOT_SUPPORTED: "The backend does not support the call.",
     Verdict.CRASHED: "The process of the implementation dies.",
     Verdict.TIMED_OUT: "The call takes longer than `--case-timeout`.",

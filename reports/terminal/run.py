@@ -274,7 +274,7 @@ def _gaps(gaps: pd.DataFrame) -> list[RenderableType]:
 
 
 def _refusals(found: Sequence[FailureCluster]) -> list[RenderableType]:
-    title = "\nRefused, though no document is known that allows it"
+    title = "\nRefused without a known document that allows it"
     parts: list[RenderableType] = [Text(title, style="bold yellow")] if found else []
     return [*parts, *_numbered(found, len({cluster.backend for cluster in found}) > 1, False)]
 

@@ -243,7 +243,7 @@ def test_further_cases_count_for_no_plan(diagnosed: Path, digest: Digest) -> Non
     assert digest.conclusion.further == further > 20
     printed = (diagnosed / "printed.txt").read_text(encoding="utf-8")
     assert "1 of 12 judged cases fail. Narrowed: 12 of" in printed
-    assert f". {further} further cases asked to narrow down what is wrong" in printed
+    assert f". {further} further cases judged to narrow down the causes" in printed
 
 
 def test_a_narrowed_run_is_compared_with_cases_that_it_left_out(diagnosed: Path) -> None:
