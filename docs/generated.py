@@ -142,7 +142,7 @@ def checks() -> str:
     values = ((code(name), sentence(check.claim)) for name, check in CHECKS.items())
     others = ((code(name), sentence(claim)) for name, claim in OTHER_CLAIMS.items())
     grave = " and ".join(map(code, sorted(GRAVE)))
-    heading = "check, what it claims"
+    heading = "check, claim"
     return (
         f"## Checks of values\n\n{table(heading, values)}\n## Further checks\n\n{table(heading, others)}\n"
         f"A waiver covers {grave} only if it names them.\n"
@@ -150,7 +150,7 @@ def checks() -> str:
 
 
 def aspects() -> str:
-    return table("aspect, what it claims", ((code(each.id), sentence(each.claim)) for each in ASPECTS.values()))
+    return table("aspect, claim", ((code(each.id), sentence(each.claim)) for each in ASPECTS.values()))
 
 
 def plans() -> str:

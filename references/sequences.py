@@ -16,7 +16,7 @@ VERBS: Mapping[str, str] = {
     "other memory",
     "need": "the sequence applies only if phase one requests `a workspace` or `no workspace`",
     "run": "phase two of an executor on a stream, in a workspace, which may be a `null workspace`, `understated`, "
-    "`enlarged` and told so, or `shifted` to another multiple of 64 bytes",
+    "`enlarged` with its size stated, or `shifted` to another multiple of 64 bytes",
     "refuse": "phase one of a call with a wrong tensor as its indices, which must be refused",
     "make_repeatable": "an executor may run again; the sequence does not apply if this is refused, unless `asked`",
     "set_addresses": "an executor works on another call's tensors from now on",
@@ -142,7 +142,7 @@ HAZARDS: Mapping[str, Actions] = {
     "with the workspace of the call queued before it on its stream": actions_of(
         "prepare call=1 executor=1", "prepare", "hold_up", "run executor=1 workspace=0", "run"
     ),
-    "with its inputs made on another stream, for whose event its stream waits": actions_of(
+    "with its inputs made on another stream, after a wait for that stream's event": actions_of(
         *("fill inputs", "prepare", "hold_up stream=2", "copy inputs stream=2", "record stream=2"),
         *("wait", "run"),
     ),

@@ -44,7 +44,7 @@ float16 does not flush, because its arithmetic is emulated in a wider dtype.
 """
 
 
-VALUES_ALONE = "values alone asked for"
+VALUES_ALONE = "values only"
 """The variant of a pool without its second output, often different code."""
 
 

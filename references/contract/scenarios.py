@@ -76,8 +76,8 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         ),
         ExecutorScenario(
             "phase_two.workspace_enlarged",
-            "A workspace that is larger than phase one asked for does no harm.",
-            "[base]; no page says that the size that is told is the one that was asked for",
+            "A workspace larger than phase one requested does no harm.",
+            "[base]; no page requires that the stated size is the requested one",
             actions_of("prepare", "need a workspace", "run enlarged"),
             expected=None,
         ),
@@ -143,7 +143,7 @@ SCENARIOS: dict[str, ExecutorScenario] = {
         ExecutorScenario(
             "phase_one.after_refusal",
             "A call that follows a refused one is as ever.",
-            "[adapter]: an error is raised, and the process goes on",
+            "[adapter]: an error is raised, and the process continues",
             actions_of("refuse asked", "prepare", "run"),
             expected=None,
         ),

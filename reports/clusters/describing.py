@@ -140,7 +140,7 @@ def probe_lines(cluster: FailureCluster, probes: Mapping[str, Sequence[Mapping[s
                 if not sentence.startswith("declared "):  # these repeat the failing cases
                     lines.append("".join([sentence, *(f" ({evidence})" for evidence in shown if evidence)]))
             if account["model"] not in ("", account["declared"]):
-                lines.append(f"{account['model']} admits all that was seen, declared is {account['declared']}")
+                lines.append(f"{account['model']} admits all observed sums, declared is {account['declared']}")
             return tuple(f"the probe of {' in '.join(cluster.place)}: {sentence}" for sentence in lines)
     return ()
 

@@ -129,7 +129,7 @@ def _targets_of(operator: Operator) -> Named:
         yield from _tagged(operator) if operator.takes_tags else ()
         rows = (*(1,) * (rank - 2), 64, 61)
         every = {"shape": (1, 1, *rows), "attributes": operator.windows.tiling(rows, 1), "indices": "in_window"}
-        yield "an index in every cell of rows whose length has a reciprocal that is rounded down", every
+        yield "an index in every cell, in rows of a length with a reciprocal rounded down", every
         usual = {"shape": (1, 2, *(7,) * rank), "attributes": overlapping(rank)}
         yield "gaps in grad_input", {**usual, "layouts": (("grad_input", "sliced"),)}
         yield "sums near the largest number", {**usual, "gradient": "near_overflow", "indices": "crowded"}

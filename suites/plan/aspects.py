@@ -36,7 +36,7 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "precision",
-            "sums that cannot be exact stay within what the declared accumulation model can produce",
+            "inexact sums stay within the bounds of the declared accumulation model",
             profile=Profile(
                 gradients=_INEXACT,
                 indices=("in_window", "crowded", "lattice", "shared", "shared", "forward"),
@@ -80,15 +80,17 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "examples",
-            "the examples of the published pages give what they should",
+            "the examples of the published pages give the expected results",
             weight=0,
             directions=("backward",),
             listed=examples,
         ),
-        CaseAspect("targets", "calls at the limits of known kernels give what they should", weight=0, listed=targets),
+        CaseAspect(
+            "targets", "calls at the limits of known kernels give the expected results", weight=0, listed=targets
+        ),
         CaseAspect(
             "ends",
-            "lengths, windows, planes, gaps and offsets past what 8, 12, 16 and 20 bits count behave like small ones",
+            "lengths, windows, planes, gaps and offsets beyond 8, 12, 16 and 20 bits behave like small ones",
             weight=0,
             listed=ends,
         ),
@@ -170,14 +172,14 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "models",
-            "the pooling layers of well-known networks at training sizes, on data like theirs, give what they should",
+            "pooling layers of well-known networks at training sizes, on data like theirs, give the expected results",
             weight=0,
             listed=models,
             costly=True,
         ),
         CaseAspect(
             "huge",
-            "planes and tensors past what 16, 20, 24 and 31 bits count behave like small ones",
+            "planes and tensors beyond 16, 20, 24 and 31 bits behave like small ones",
             profile=Profile(values=("constant",), budgets=(1 << 25,), planes=(1,), huge=True),
             weight=1 / 1600,
             min_cases=0,
@@ -199,7 +201,7 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "pairs",
-            "any two classes of what kernels branch on meet in a call that gives what it should",
+            "any two classes of factors meet in a call with the expected result",
             profile=Profile(layouts=ALL_LAYOUTS),
             weight=0,
             listed=pairs,
@@ -207,7 +209,7 @@ CASE_ASPECTS = {
         ),
         CaseAspect(
             "triples",
-            "any three classes of what kernels branch on most meet in a call that gives what it should",
+            "any three classes of the most important factors meet in a call with the expected result",
             profile=Profile(layouts=ALL_LAYOUTS),
             weight=0,
             listed=triples,
@@ -224,8 +226,7 @@ CONTRACT = ContractAspect(
 
 PHASES = PhaseAspect(
     "phases",
-    "what callers may do between the two phases, in the second and between calls comes out right, what they may not is "
-    "refused",
+    "legal actions in and between the two phases and between calls give right results, illegal ones are refused",
     PHASE_CHECKS,
     profile=Profile(
         gradients=("integers", "uniform"),
@@ -246,5 +247,5 @@ ALL_CHECKS = (*CHECKS, REFUSAL, SURVIVAL, *CONTRACT_CHECKS, *PHASE_CHECKS)
 EVERYTHING = Aspect("case", "all that any aspect claims", tuple(CHECKS), repeats=5, standards=True)
 """Claims about a single case of the command line."""
 
-LISTED = Aspect("case_list", "a row of a case list gives what it should", USUAL, standards=True)
+LISTED = Aspect("case_list", "a row of a case list gives the expected result", USUAL, standards=True)
 """Claims about the rows of case lists."""

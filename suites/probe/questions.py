@@ -77,12 +77,12 @@ def _rule(experiment: Experiment) -> tuple[list[Observation], str, str, tuple[st
     if experiment.finds_maxima and declared.leaves_open and not takes_several:  # what it takes is read in each case
         return seen, str(declared), str(declared), ()
     if unknown := " and ".join(each.trait for each in seen if each.found == indices.UNKNOWN):
-        closest = f"no rule that is known is what was seen of {unknown} ({rule} comes closest)"
-        judged = "data without are judged all the same, those with are held to what is declared"
+        closest = f"no known rule fits the observed {unknown} ({rule} comes closest)"
+        judged = f"data without {unknown} are judged as usual, other data by the declared rule"
         return seen, "", str(declared), (f"declared {declared}, but {closest}: {judged}",)
     if indices.NO_CELL not in {each.trait for each in seen}:
         rule = replace(rule, empty_is_lowest=declared.empty_is_lowest)
-    says = (f"declared {declared}, but {rule} is what was seen",) if rule != declared else ()
+    says = (f"declared {declared}, but observed {rule}",) if rule != declared else ()
     return seen, str(rule), str(declared), says
 
 
@@ -107,7 +107,7 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
     declared = trials[0].model
     says = []
     if model is not None and (rejected := sums.admits(model, trials)):
-        says.append(f"no model admits what was seen: {model} rejects {rejected}")
+        says.append(f"no model admits the observed sums: {model} rejects {rejected}")
         model = None
     elif model is None:
         # the accumulation comes before the rounding: a sum that is too narrow has none of those modes either
@@ -118,17 +118,17 @@ def _held_against_declaration(experiment: Experiment, account: Account, model: A
     if rejected := sums.admits(declared, trials):
         says.append(f"declared {declared} rejects {rejected}")
     elif model is not None and model != declared:
-        wider = f"declared {declared}, but {model} admits all that was seen"
+        wider = f"declared {declared}, but {model} admits all observed sums"
         says.append(f"{wider}: verdicts are weaker than they could be")
     says += [f"{trait}: {account.found(trait)}" for trait in ("infinity", "NaN") if account.found(trait) != "kept"]
     if trials[0].is_deterministic and account.found("repetitions") == "differ":
         says.append("declared deterministic, but repetitions differ")
-    elif account.found("repetitions, asked to be deterministic") == "differ":
-        says.append("repetitions differ although deterministic mode was asked for")
+    elif account.found("repetitions in deterministic mode") == "differ":
+        says.append("repetitions differ in deterministic mode")
     return replace(account, model=str(model or ""), declared=str(declared), disagreements=tuple(says))
 
 
-PROBE = Aspect("probe", "outputs alone tell how a kernel adds, rounds, overflows and picks indices", ())
+PROBE = Aspect("probe", "outputs show how a kernel adds, rounds, overflows and picks indices", ())
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ def _special(experiment: Experiment, trait: str, pair: tuple[float, float], name
 
 def determinism(experiment: Experiment, demanded: bool) -> Observation:
     """Find whether repetitions of a call whose result depends on the order of additions agree in every bit."""
-    trait = "repetitions, asked to be deterministic" if demanded else "repetitions"
+    trait = "repetitions in deterministic mode" if demanded else "repetitions"
     first = experiment.recipe("uniform", crowded=True, deterministic=demanded)
     trials = [first, *(experiment.trial(first.case, first.operands) for _ in range(_REPETITIONS - 1))]
     seen = {np.ascontiguousarray(trial.baseline.output("grad_input")).tobytes() for trial in trials}

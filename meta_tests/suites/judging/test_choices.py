@@ -136,9 +136,7 @@ def test_the_probe_tells_that_several_are_taken_and_what_is_declared_then(severa
     found = take_account(several(), TIES.operator, "float32", "int64")
     assert (found.found("tie"), found.rule) == (words, "none fits")
     (said,) = found.disagreements[:1]
-    assert said.startswith(
-        f"declared any+any-nan, but no rule that is known is what was seen of NaN ({rule} comes closest)"
-    )
+    assert said.startswith(f"declared any+any-nan, but no known rule fits the observed NaN ({rule} comes closest)")
 
 
 def test_the_probe_tells_what_a_backward_takes_that_finds_the_maxima_itself() -> None:

@@ -106,7 +106,7 @@ def test_a_wrong_declaration_is_told_with_what_it_rejects() -> None:
     (said,) = account(Switches(NATIVE), "float16", declared=ACC32).disagreements
     assert said.startswith("declared acc32 rejects")
     (said,) = account(Switches(ACC32), "float16", declared=NATIVE).disagreements
-    assert said == "declared native, but acc32 admits all that was seen: verdicts are weaker than they could be"
+    assert said == "declared native, but acc32 admits all observed sums: verdicts are weaker than they could be"
 
 
 def test_who_has_no_padding_is_probed_without() -> None:
@@ -164,7 +164,7 @@ def test_the_rule_of_a_forward_is_the_one_that_it_picks_by(rule: str, operator: 
     found = take_account(Picking(picks, declared=picks), operator, "float16", "int64")
     assert (found.model, found.declared, found.disagreements) == (rule, rule, ())
     (said,) = take_account(Picking(picks, declared=OTHER), operator, "float16", "int64").disagreements
-    assert said == f"declared {OTHER}, but {rule} is what was seen"
+    assert said == f"declared {OTHER}, but observed {rule}"
 
 
 OTHER = ForwardRule.parse("last+any-nan")
@@ -190,7 +190,7 @@ def test_a_rule_that_says_less_is_found_only_where_no_other_fits_and_one_that_no
     found = take_account(nan_without_its_place(), "AdaptiveMaxPool2d", "float16", "int64")
     assert (found.found("NaN"), found.model) == ("none of those known", "")
     (said,) = found.disagreements
-    assert said.startswith("declared first, but no rule that is known is what was seen of NaN (")
+    assert said.startswith("declared first, but no known rule fits the observed NaN (")
 
 
 def test_the_command_prints_evidence_and_a_declaration() -> None:

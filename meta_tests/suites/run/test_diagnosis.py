@@ -334,7 +334,7 @@ def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypat
     # What the failing cases have said is not said again, but which model fits.
     fitting = account | {"model": "native", "disagreements": ["declared acc32 rejects 3 of 9 outputs"]}
     (line,) = probe_lines(cause, {"emulator-950": [fitting]})
-    assert line.endswith(": native admits all that was seen, declared is acc32")
+    assert line.endswith(": native admits all observed sums, declared is acc32")
 
 
 # What ends the further cases of a session, and that whatever was learned until then counts.

@@ -35,7 +35,7 @@ def index_rule(trial: Trial) -> Mismatch | None:
 
 
 @check(
-    "every index lies in its window and points at the value that came out",
+    "every index is in its window and points at the value that came out",
     is_forward_with_readable_indices,
     leaves_memory_intact=True,
 )
@@ -57,7 +57,7 @@ def _flagged(trial: Trial, kind: int, output: str, expected: Callable[[Element],
 
 
 @check(
-    "a window without cells yields -inf, or what the declared rule says, and an index inside the plane, or -1 for none",
+    "a window without cells yields -inf, or the declared value, with an index inside the plane, or -1 for none",
     lambda case: not case.api.is_backward and case.has_empty_window,
     leaves_memory_intact=True,
 )

@@ -135,7 +135,7 @@ def _has_place_for_all(tensor: Tensor, poison: int) -> bool:
 
 
 @check(
-    "what watches the implementation from inside sees it do nothing wrong",
+    "sanitizers inside the implementation's process report no fault",
     is_shown_by=lambda trial: trial.baseline.outcome.sanitizer is not None,
 )
 def sanitizer(trial: Trial) -> Mismatch | None:

@@ -57,7 +57,7 @@ def is_held_to_criterion(case: Case) -> bool:
 
 
 @check(
-    "a way of making the call that other code computes gives what is expected of the call",
+    "the same call in other code (a variant) gives the expected result, too",
     is_held_to_criterion,
     lambda trial: bool(trial.backend.variants),
 )
@@ -125,7 +125,7 @@ def _disturbed(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None
     return with_blame(trial, found, {"the plain call": trial.baseline, f"the call {context}": run})
 
 
-@check("what was called before changes nothing")
+@check("earlier calls change nothing")
 def state(trial: Trial) -> Mismatch | None:
     """Also check the calls after it: of two calls that differ in one parameter, both must be right."""
     after = trial.after(trial.neighbours)
