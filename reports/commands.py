@@ -49,7 +49,7 @@ def show(run: Path, pages: Path | None) -> None:
 @click.argument("run", type=PATH)
 @click.argument("case_id")
 @click.option("--reason", required=True, help="Why the deviation is accepted.")
-@click.option("--owner", required=True, help="Who answers for that.")
+@click.option("--owner", required=True, help="The person responsible for it.")
 @click.option("--expires", required=True, type=click.DateTime(["%Y-%m-%d"]), help="The last day it is accepted on.")
 @click.option("--issue", default="", help="Where it is discussed.")
 @click.option("--backend", help="Backend of the failure, if several fail the case.")
@@ -72,7 +72,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
     environments = read_run(run)["backends"]
     environment = environments[row["backend"]]
     if expires.date() < date.today():
-        raise BadInput(f"--expires {expires.date()} is past: the waiver would cover nothing")
+        raise BadInput(f"--expires {expires.date()} is past: choose a later day")
     waiver = waiver_for(row, environment, expires=expires.date(), **accepted)
     check_terms([waiver], date.today())
     append(waiver, output)
@@ -91,7 +91,7 @@ def waive(run: Path, case_id: str, expires: datetime, backend: str | None, outpu
 @click.option("--markdown", type=PATH, help="Also write it as Markdown, for a comment on a change.")
 @click.option("--fail-on-drift", is_flag=True, help="Slower calls and lost precision count as regressions, too.")
 def compare(before: Path, after: Path, markdown: Path | None, fail_on_drift: bool) -> None:
-    """Tell what got worse and what got better from the run BEFORE to the run AFTER.
+    """Compare the run AFTER with the run BEFORE: failures, precision and time.
 
     Exits with 1 if a case fails that did not, with 2 if a case is no longer judged.
     """

@@ -14,32 +14,30 @@ PARTS = {
     "Judge": {
         "run": Late("poolproof.suites.options:run", "Judge a plan: the session of pytest under its own name."),
         "replay": Late(f"{_BEFORE}:replay", "Judge one case again."),
-        "probe": Late(
-            "poolproof.suites.probe.command:probe", "Find out how a backend computes, and what to declare of it."
-        ),
+        "probe": Late("poolproof.suites.probe.command:probe", "Find out how a backend computes, for its declaration."),
     },
     "Look before a run": {
         "backends": Late(f"{_BEFORE}:backends", "List the backends and whether each can run here."),
-        "list": Late(f"{_BEFORE}:list_blocks", "Show what a plan would run."),
-        "coverage": Late(f"{_BEFORE}:coverage", "Tell which classes of factors meet in a plan, a run or a list."),
+        "list": Late(f"{_BEFORE}:list_blocks", "List the cases of a plan."),
+        "coverage": Late(f"{_BEFORE}:coverage", "Count the classes of factors that meet in a plan, a run or a list."),
     },
     "Look at runs": {
         "show": Late(f"{_AFTER}:show", "Print the verdicts of a run."),
         "waive": Late(f"{_AFTER}:waive", "Accept a known deviation until a day."),
         "merge": Late("poolproof.suites.merge:merge", "Make one run of its shards."),
-        "compare": Late(f"{_AFTER}:compare", "Tell what got worse and what got better."),
-        "history": Late(f"{_HISTORY}:history", "Keep the runs of several machines, and ask about them."),
+        "compare": Late(f"{_AFTER}:compare", "Compare two runs: failures, precision and time."),
+        "history": Late(f"{_HISTORY}:history", "Collect the runs of several machines, and query them."),
         "dashboard": Late(f"{_HISTORY}:dashboard", "Draw a history as pages."),
     },
     "Convince another party": {
-        "package": Late("poolproof.reports.bundle.commands:package", "Put a run and all it rests on into one archive."),
+        "package": Late("poolproof.reports.bundle.commands:package", "Put a run and its evidence into one archive."),
         "verify": Late(f"{_VERIFY}.commands:verify", "Check an archive offline, and judge it again."),
         "rerun": Late(f"{_VERIFY}.rerun:rerun", "Judge some cases of an archive again, here."),
     },
     "Develop": {
         "export": Late("poolproof.suites.cases.lists.command:export", "Write cases as a case list for another tool."),
         "score": Late("poolproof.score.command:score", "Score the suite by the defects that a plan finds."),
-        "cache": Late(f"{_BEFORE}:cache", "List or clear what is compiled once and kept."),
+        "cache": Late(f"{_BEFORE}:cache", "List or clear the cache of compiled code."),
         "emulator": Late("poolproof.backends.emulator.command:emulator", "Use the emulated NPU in other programs."),
     },
 }
@@ -50,7 +48,7 @@ COMMANDS = {
 
 _HELP = """Conformance and precision of max pooling with argmax, backward, on torch, Ascend NPUs and other backends.
 
-A run is made by run, or by pytest, which is the same:
+Judge with run, or with pytest. Both do the same:
 
 \b
 poolproof run --backend torch-cpu -n 2

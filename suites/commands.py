@@ -73,7 +73,7 @@ def backends(name: str) -> None:
         for fact, value in selected_survey(name).environment.items():
             _console.print(Text(f"{fact}: {value}"))
         return
-    table, waiting = _table("backend", "here", "what it says"), names()
+    table, waiting = _table("backend", "here", "description"), names()
     with _console.status("") as status:
         loaded = surveys(names())
         while waiting:
@@ -117,7 +117,7 @@ _CACHED = {"kernels": "loops that judge", "emulator": "the emulated NPU", "ascen
 @run_options("--backend", *PLAN_OPTIONS, "--shard", backend={"default": ["torch-cpu"], "show_default": True})
 @library_options
 def list_blocks(backend: tuple[str, ...], **values: Any) -> None:
-    """Show what a plan would run on each backend, and what it would not and why."""
+    """List the cases that a plan runs on each backend, and why it leaves out others."""
     for name in dict.fromkeys(backend):
         _list_plan(name, selected(name, values))
 
@@ -135,7 +135,7 @@ def _list_plan(backend: str, selection: Selection) -> None:
         dtypes, indices = ({getattr(each, name): 0 for each in own} for name in ("dtype", "index_dtype"))
         table.add_row(operator, ", ".join(dtypes), ", ".join(indices), f"{count:,}")
     _console.print(table)
-    table = _table("aspect", "what it claims", counts="cases")
+    table = _table("aspect", "claim", counts="cases")
     for aspect in ASPECTS.values():
         if by_aspect[aspect.id]:
             table.add_row(aspect.id, aspect.claim, f"{by_aspect[aspect.id]:,}")
@@ -189,19 +189,19 @@ def _table(*headings: str, counts: str = "") -> Table:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Judge it so many times, each time first and alone in its process, and say how often it fails.",
+    help="Number of times to judge the case, each in a fresh process; the result says how often it fails.",
 )
 @click.option(
     "--evidence",
     "folder",
     type=PATH,
-    help="Folder for what a failure leaves behind: what came out, what was expected, what went in, and programs that "
-    "judge it again and make the call without this suite.",
+    help="Folder for the evidence of a failure: inputs, expected and actual outputs, and programs that judge it again "
+    "or make the call without poolproof.",
 )
 @click.option(
     "--interactive",
     is_flag=True,
-    help="Go on at a prompt of Python where it fails, with got, low, high and what went in as arrays.",
+    help="Open a Python prompt after a failure, with got, low, high and the inputs as arrays.",
 )
 def replay(
     words: tuple[str, ...],
@@ -269,7 +269,7 @@ def _explore(path: Path) -> None:
 
 
 def _answers(case: str, backend: str, timeout: float, repeat: int, folder: Path | None) -> list[tuple[Row, ...]]:
-    """Judge a line so many times.
+    """Judge a line ``repeat`` times.
 
     Return each time its row, that of an auxiliary call blamed instead, and those of deaths between calls.
     """
@@ -346,7 +346,7 @@ _CallsOf = tuple[str, str, str]
 
 
 def _show_coverage(covered: Mapping[_CallsOf, FactorCoverage], missing: int) -> None:
-    """Print what is visited, and so many pairs that are not."""
+    """Print the visited pairs and triples, and the first ``missing`` pairs that are not visited."""
     table = _table("of", "operator", "dtype", "pairs visited", "triples visited", counts="calls")
     for key, own in covered.items():
         table.add_row(*key, *(str(own.meetings(size)) for size in TOGETHER), f"{own.calls:,}")
@@ -396,13 +396,13 @@ def _case_coverage(
 @click.argument("given", nargs=-1, type=PATH, metavar="[REPORT | LIST]...")
 @plan_options
 @library_options
-@click.option("--missing", type=click.IntRange(0), default=0, help="Name so many pairs that no call visits.")
+@click.option("--missing", type=click.IntRange(0), default=0, help="Number of unvisited pairs to list.")
 @click.option("--complete", "output", type=PATH, help="Write stored cases that visit them to this list.")
 def coverage(given: tuple[Path, ...], missing: int, output: Path | None, backend: str, **values: Any) -> None:
-    """Tell which classes of the factors that kernels branch on meet in a plan, or in a REPORT's calls or a LIST's rows.
+    """Count the classes of factors that meet in a plan, in the calls of a REPORT or in the rows of a LIST.
 
-    Counts pairs of all factors and triples of those that matter most, of those that can be: for a plan on its backend,
-    for a run on its backends, for a list anywhere.
+    Factors are properties that kernels branch on. The counts are of possible pairs of all factors, and of possible
+    triples of the most important ones: for a plan on its backend, for a run on its backends, for a list anywhere.
     """
     if output:
         check_replaceable(output)

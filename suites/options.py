@@ -64,7 +64,7 @@ _flag: Callable[..., dict[str, Any]] = partial(dict, action="store_true")
 """An option without a value."""
 
 OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "what is judged": {
+    "cases to judge": {
         "--backend": _many(
             metavar="NAME",
             help=f"implementation under test, repeatable: {', '.join(names())}, "
@@ -99,16 +99,16 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         ),
         "--shard": _one(
             metavar="I/N",
-            help="judge the I-th of N parts of the plan, which take about the same time, on as many machines; "
-            "poolproof merge makes one run of them",
+            help="judge the I-th of N parts of the plan, for N machines; the parts take about the same time, and "
+            "poolproof merge joins them to one run",
         ),
     },
-    "how long it takes": {
+    "time and memory": {
         "--budget": _one(
             metavar="TIME",
-            help="time that the session may take, such as 90s, 10m or 2h: the first cases of each block come first, "
-            "then more of each, round by round; with a + behind it, such as 8h+, further seeds follow when the plan "
-            "is done; with --resume, time for more of an earlier run",
+            help="time limit of the session (90s, 10m, 2h): it runs the first cases of each block, then more of each, "
+            "round by round; with a + (8h+) it continues with further seeds when the plan is done; with --resume it "
+            "is the time for more of an earlier run",
         ),
         "--case-timeout": _one(
             type=float,
@@ -118,21 +118,21 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         ),
         "--memory-budget": _one(
             metavar="SIZE",
-            help="memory that the run may take, such as 8GiB, shared by its workers: cases that are too large "
-            "for it are not run, and counted (default: what is free when the run begins)",
+            help="memory limit of the run, such as 8GiB, shared by its workers: larger cases are not run, and are "
+            "counted (default: the free memory when the run begins)",
         ),
         "--diagnose": _one(
             type=float,
             default=USUAL_DIAGNOSIS,
             metavar="SECONDS",
-            help="time for further cases at the end of a run that violates, for each thing that is wrong, to "
-            f"narrow down under which condition (default: {USUAL_DIAGNOSIS:g}, 0: none; of a --budget what is left)",
+            help="time to judge further cases for each cause at the end of a run that violates, to narrow down its "
+            f"condition (default: {USUAL_DIAGNOSIS:g}, 0: none; never more than the rest of a --budget)",
         ),
-        "--keep-going": _flag(help="ask all cases, even if the first ten all end in the same error of the adapter"),
-        "--no-search": _flag(help="judge the plan alone: Hypothesis does not search for failures and errors beyond it"),
+        "--keep-going": _flag(help="judge all cases, even if the first ten end in the same error of the adapter"),
+        "--no-search": _flag(help="judge only the plan: Hypothesis does not search for failures and errors beyond it"),
         "--no-shrink": _flag(help="do not look for a smaller case when one fails"),
     },
-    "what is kept": {
+    "results": {
         "--report": _one(
             type=_named,
             metavar="DIR",
@@ -141,20 +141,19 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "--hypothesis-database": _one(
             type=Path,
             metavar="DIR",
-            help="folder of the failures that searches found, which the next run judges first (default: "
+            help="folder of the failures that searches found; the next run judges them first (default: "
             ".hypothesis/examples beside the report)",
         ),
-        "--resume": _flag(help="go on with the interrupted run in the --report folder"),
+        "--resume": _flag(help="continue the interrupted run in the --report folder"),
         "--waivers": _many(
             metavar="FILE",
-            help="TOML file of accepted deviations, repeatable; 'none' leaves out what comes with the suite and "
-            "plugins",
+            help="TOML file of accepted deviations, repeatable; 'none' leaves out those of the suite and of plugins",
         ),
         "--probe": _flag(
-            help="find out first how each backend adds and rounds, and say in the report where it declares otherwise"
+            help="first find out how each backend adds and rounds, and report differences from its declaration"
         ),
         "--strict-waivers": _flag(
-            help="a waiver that has expired, matches no case or is needed no longer makes the run violate"
+            help="the run violates if a waiver has expired, matches no case or is no longer needed"
         ),
         "--ci": _one(
             choices=("auto", *SERVICES),
@@ -162,11 +161,11 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             help="the CI service to write annotations and a job summary for (default: the one this runs in)",
         ),
     },
-    "where implementations are": {
+    "location of implementations": {
         "--aclnn-library": _many(
             metavar="PATH",
-            help="for --backend aclnn: a library file, or a folder with libraries, repeatable; wins over what CANN's "
-            "variables name",
+            help="for --backend aclnn: a library file, or a folder with libraries, repeatable; overrides the variables "
+            "of CANN",
         ),
         "--sources": _one(
             metavar="DIR",
@@ -176,7 +175,7 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         ),
         "--model": _one(
             choices=("cann",),
-            help="for --backend ascendc:...: cann takes the CPU library of an installed CANN in place of our model",
+            help="for --backend ascendc:...: cann takes the CPU library of an installed CANN, not poolproof's model",
         ),
         "--ray": _one(
             metavar="ADDRESS",
@@ -184,7 +183,7 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             "of this machine",
         ),
         "--ray-resource": _one(
-            metavar="NAME", help="what Ray calls a device (default: NPU, GPU or CPU, by the backend)"
+            metavar="NAME", help="Ray's name of a device (default: NPU, GPU or CPU, by the backend)"
         ),
         "--ray-workers": _one(type=int, metavar="N", help="judge on N devices at most (default: all)"),
     },
@@ -260,7 +259,7 @@ def _refused(usage: str) -> str:
     ours: list[str] = []
     add_options(lambda _: lambda name, **_about: ours.append(name))
     near = difflib.get_close_matches(option, ours, 1)
-    return f"no such option: {option}; {f'the nearest is {near[0]}' if near else '--help lists what there is'}"
+    return f"no such option: {option}; {f'the nearest is {near[0]}' if near else '--help lists all'}"
 
 
 def budget_of(config: pytest.Config, now: float) -> Budget | None:

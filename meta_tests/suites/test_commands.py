@@ -133,7 +133,7 @@ def test_bash_completes(tmp_path: Path) -> None:
 
 def test_a_run_lists_its_own_options() -> None:
     said = CliRunner().invoke(main, ["run", "--help"]).output
-    assert "what is judged:\n  --backend NAME" in said and "--maxfail" not in said
+    assert "cases to judge:\n  --backend NAME" in said and "--maxfail" not in said
     assert len(said.splitlines()) < 120
 
 
