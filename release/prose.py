@@ -19,8 +19,8 @@ LONGEST_MEAN, LONGEST_SUBJECT = 18.0, 72
 WORDS = ("asked", "said", "told", "owed", "alone", "besides", "goes on", "lies", "so many", "of others", "whose")
 RIDDLES = re.compile(rf"\b({'|'.join((*WORDS, 'that which', 'none such'))})\b", re.IGNORECASE)
 
-RIDDLES_IN_MESSAGES = 66
-"""Those that texts of the code still have. Lower it with them; never raise it."""
+RIDDLES_IN_MESSAGES = 15
+"""Those left are data: `asked` as a column of a history, and as a manner of actions. Never raise it."""
 
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4,}(?![-*] |\d+\. ).*\n)+")
@@ -98,7 +98,7 @@ def faults() -> Iterator[str]:
             yield f"{name}: write {', '.join(sorted(set(found)))} in other words"
     modules = (path for room in ("references", "backends", "suites", "reports") for path in (ROOT / room).rglob("*.py"))
     texts = [text for path in modules for text in messages(path.read_text(encoding="utf-8"))]
-    if (count := len(riddles("\n".join(texts)))) > RIDDLES_IN_MESSAGES:
+    if (count := sum(len(riddles(re.sub(r"`[^`]+`", "code", text))) for text in texts)) > RIDDLES_IN_MESSAGES:
         yield f"messages have {count} of the words {', '.join(WORDS)}, at most {RIDDLES_IN_MESSAGES}"
     yield from (f"commit: {fault}" for fault in map(wrong_subject, subjects()) if fault)
 

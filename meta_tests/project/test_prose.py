@@ -37,7 +37,7 @@ def test_pages_that_break_the_rules_are_named(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "docs" / "long.md").write_text("word " * 19 + "end.\n")
     (tmp_path / "README.zh.md").write_text("word " * 99 + "whose.\n")
     (tmp_path / "README.md").write_text("It is whose.\n\nWhat is `owed` counts not.\n")
-    said = '"""Whose."""\ntext, name = "it is asked", "asked"\n'
+    said = '"""Whose."""\ntext, more, name = "it is asked", "unless `asked`", "asked"\n'
     (tmp_path / "suites" / "a.py").write_text(said)
     monkeypatch.setattr(prose, "ROOT", tmp_path)
     monkeypatch.setattr(prose, "RIDDLES_IN_MESSAGES", 0)

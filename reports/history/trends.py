@@ -32,8 +32,8 @@ _COUNTS = (
     *("planned", "missing"),
 )
 
-_ASKED = f"""
-CREATE TEMP TABLE asked AS
+_RESULTS = f"""
+CREATE TEMP TABLE results AS
 SELECT run, started, plan, seed, narrowed, asked,
        regexp_replace(asked, ' --(operator|dtype) \\S+', '', 'g') AS asked_of_cell,
        backend, product, coalesce(library, '') AS library, operator, dtype, index_dtype, aspect,
@@ -45,16 +45,16 @@ WHERE aspect <> ''
 
 _SHOWN = f"""
 CREATE TEMP TABLE shown AS
-SELECT {", ".join(IMPLEMENTATION)} FROM asked GROUP BY {", ".join(IMPLEMENTATION)}
+SELECT {", ".join(IMPLEMENTATION)} FROM results GROUP BY {", ".join(IMPLEMENTATION)}
 QUALIFY row_number() OVER (PARTITION BY backend, product ORDER BY max(started) DESC, library) <= {MAX_LIBRARIES}
 """
 
 _CURRENT = f"""
 WITH newest AS (SELECT {", ".join(MATRIX_CELL)}, arg_max(run, (started, run)) AS run
-                FROM asked JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL)
+                FROM results JOIN shown USING ({", ".join(IMPLEMENTATION)}) GROUP BY ALL)
 SELECT {{by}}, run, plan, narrowed, started,
        {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTS)}
-FROM asked JOIN newest USING (run, {", ".join(MATRIX_CELL)})
+FROM results JOIN newest USING (run, {", ".join(MATRIX_CELL)})
 GROUP BY ALL ORDER BY ALL
 """
 
@@ -65,7 +65,7 @@ WITH per_run AS (
            100.0 * sum(n_bitexact) / nullif(sum(n), 0) AS exact,
            min(margin_min) AS margin,
            1e6 * exp(avg(ln(call_seconds)) FILTER (call_seconds > 0)) AS microseconds
-    FROM asked GROUP BY ALL
+    FROM results GROUP BY ALL
 ), numbered AS (
     SELECT *, row_number() OVER line - 1 AS number, count(*) OVER (PARTITION BY {by}) AS total
     FROM per_run WINDOW line AS (PARTITION BY {by} ORDER BY started, run)
@@ -79,7 +79,7 @@ ORDER BY ALL
 
 
 _LAST_TWO = f"""
-WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, asked FROM asked),
+WITH theirs AS (SELECT DISTINCT {", ".join(IMPLEMENTATION)}, run, started, asked FROM results),
      newest AS (
          SELECT backend, product, library AS digest, max(started) AS latest,
                 arg_max(run, (started, run)) AS last, arg_max(asked, (started, run)) AS asked
@@ -109,7 +109,7 @@ class Trends:
 
     def __init__(self, entries: Entries) -> None:
         with connect(entries) as connection:
-            connection.execute(_ASKED)
+            connection.execute(_RESULTS)
             connection.execute(_SHOWN)
 
             def table(query: str, by: Sequence[str] = ()) -> pd.DataFrame:
