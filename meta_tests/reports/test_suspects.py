@@ -130,10 +130,10 @@ def test_not_all_that_meet_it_fail() -> None:
     assert describe(suspect).startswith(told)
     # With others that fail it only goes with them, and so it does where it explains hardly more than it leaves.
     some = failing(rows, lambda row: "gradients with NaN" not in row["data"] and row["case_id"][0] in "01")
-    assert describe(found(some)[0]).startswith("Correlates with ")
+    assert describe(found(some)[0]).startswith("Goes with ")
     exact = failing(made_up(600), dilated)
     others = [row for row in exact if row["verdict"] == "conforms"][: sum(map(dilated, exact)) * 2 // 3]
-    assert describe(found(failing(exact, lambda row: row in others))[0]).startswith("Correlates with dilation > 1: ")
+    assert describe(found(failing(exact, lambda row: row in others))[0]).startswith("Goes with dilation > 1: ")
 
 
 @pytest.mark.thorough

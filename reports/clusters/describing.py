@@ -57,7 +57,7 @@ def _when(cluster: FailureCluster) -> str:
         return f"Nearly always {verb.lower()} {condition}" if counts.exceptions else f"{verb} {condition}"
     if not counts.elsewhere:
         return f"{verb} only {condition}"
-    return f"Correlates with {_listed(map(str, cluster.terms))}"
+    return f"Goes with {_listed(map(str, cluster.terms))}"
 
 
 def _passing(cluster: FailureCluster) -> Iterable[str]:
