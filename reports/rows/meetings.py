@@ -65,12 +65,15 @@ def met_in(calls: Iterable[Sequence[int] | Calls], size: int) -> Flags:
     lines, columns = np.nonzero(numbers >= 0)
     has[lines, (numbers + _OFFSETS)[lines, columns]] = 1
     flags = np.zeros((len(PLACES),) * size, np.bool_)
-    places = np.flatnonzero(has.any(axis=0))
-    for place in places:
-        later = places if place == _EMPTY else places[places > place]
-        own = has[(has[:, place] > 0) & ((has[:, _EMPTY] == 0) | (place == _EMPTY))][:, later]
-        met = (own.T @ own if size == max(TOGETHER) else own.sum(axis=0)) > 0
-        flags[np.ix_([place], *[later] * (size - 1))] = met
+    empty, full = (has[(has[:, _EMPTY] > 0) == are_empty] for are_empty in (True, False))
+    if size < max(TOGETHER):
+        flags[:] = full.T @ full > 0
+        flags[_EMPTY] = empty.any(axis=0)
+    else:
+        for place in np.flatnonzero(full.any(axis=0)):
+            own = full[full[:, place] > 0][:, place:]
+            flags[place, place:, place:] = own.T @ own > 0
+        flags[_EMPTY] = empty.T @ empty > 0
     for axis in range(1, size):  # move the emptiness to its place in the order
         axes: list[Any] = [slice(_EMPTY)] * axis + [slice(_EMPTY + 1, None)] * (size - 1 - axis)
         flags[(*axes[:axis], _EMPTY, *axes[axis:])] |= flags[(_EMPTY, *axes)]
