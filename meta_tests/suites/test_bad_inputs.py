@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import forked
@@ -735,7 +735,7 @@ def refusal(ask: Callable[[], object]) -> str | None:
     return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
 @given(broken_lines())
 def test_any_line_is_asked_or_refused_in_one_sentence(line: str) -> None:
     said = refusal(lambda: parse_line(line))
