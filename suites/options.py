@@ -188,7 +188,7 @@ OPTIONS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "--ray-workers": _one(type=int, metavar="N", help="judge on N devices at most (default: all)"),
     },
 }
-"""The options of a run in groups: their titles, names, and what argparse is told of them."""
+"""The options of a run in groups: their titles, names, and arguments for argparse."""
 
 
 def add_options(group: Callable[[str], Callable[..., object]]) -> None:

@@ -220,12 +220,12 @@ class Case:
         return taps(self.axes)
 
     def known(self, tensor: str, elements: NDArray[Any]) -> NDArray[Any]:
-        """Select those ``elements`` of a tensor, or flags of them, whose meaning is published: not all, of a mask."""
+        """Select the ``elements`` of a tensor, or flags of them, with a published meaning: of a mask, not all."""
         return self.api.indices.known(elements, self.pooled_shape, self.taps) if tensor == "indices" else elements
 
     @cached_property
     def has_bit_mask(self) -> bool:
-        """Whether the tensor of indices holds bits, whose order is not published."""
+        """Whether the tensor of indices holds bits, in an order that is not published."""
         return self.api.indices.are_bits(self.taps)
 
     @cached_property

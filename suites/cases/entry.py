@@ -19,7 +19,7 @@ from poolproof.suites.cases.case import Case, CaseError
 
 @dataclass(frozen=True)
 class OwnStandard:
-    """What a list says that its row is to be held against.
+    """The standard that a list names for its row.
 
     ``same_as`` is the name of one of `STANDARDS`, ``close`` (rtol, free share, atol); with neither, nobody has
     published what the ``name`` means.

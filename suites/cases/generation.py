@@ -4,7 +4,7 @@ A definition is a function of `Draws`, which picks one of so many each time. By 
 process and with any version of Hypothesis, so that another party can derive a plan again; and all of them, whatever the
 verdicts. As a strategy it is searched, made smaller and remembered by Hypothesis.
 
-A search steers what is drawn one by one: shapes, windows, layouts, recipes, and the gradients of
+A search steers each draw: shapes, windows, layouts, recipes, and the gradients of
 `literal_gradients`. Data that a recipe makes of the seed of a case is a hash: no number near it gives data near it, so
 the seed itself is no hill that could be climbed.
 """
@@ -79,7 +79,7 @@ Make = Callable[[Draws], T]
 
 
 class composite(Generic[P, T]):  # noqa: N801, it is used as that of Hypothesis is
-    """Make a strategy of a function whose first parameter is `Draws`.
+    """Make a strategy of a function with `Draws` as its first parameter.
 
     ::
 
@@ -104,7 +104,7 @@ class composite(Generic[P, T]):  # noqa: N801, it is used as that of Hypothesis 
 
 
 def strategy(make: Make[T]) -> st.SearchStrategy[T]:
-    """Return a strategy of Hypothesis for what is drawn so."""
+    """Return a strategy of Hypothesis for the same draws."""
     from hypothesis import strategies as st  # takes 0.3 s, which most commands do not need
 
     return st.composite(lambda draw: make(_SearchedDraws(draw)))()

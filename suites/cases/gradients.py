@@ -1,4 +1,4 @@
-"""Cases whose gradients are drawn one by one, so that a search can steer them to the largest error."""
+"""Cases with gradients drawn one by one, so that a search can steer them to the largest error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calls in guarded memory: tensors laid out between guard bands, of which outputs are poisoned.
 
 `CaseOperands` says what the tensors mean; here are the bytes around them. Memory is laid out the same each time, so
-that what it held before a call is known after it without a copy.
+that its content before a call is known afterwards without a copy.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def written_text(call: Call) -> str:
 
 
 def has_gaps(tensor: Tensor) -> bool:
-    """Tell whether some of the storage of an output, whose elements share no memory, belongs to no element."""
+    """Tell whether some storage of an output belongs to no element; its elements share no memory."""
     return tensor.storage_elements != prod(tensor.shape)
 
 
@@ -182,7 +182,7 @@ _SHORT = 1 << 12
 
 
 def _tensor(form: Form, guard: int, fill: int, take: Allocator, beyond: int = 0) -> Tensor:
-    """Place a tensor in fresh memory, whose guard bands and gaps hold the byte ``fill``.
+    """Place a tensor in fresh memory, with the byte ``fill`` in guard bands and gaps.
 
     Without gaps its elements are left for whoever fills them. There is a fence where ``beyond`` elements behind it may
     not be touched.

@@ -17,7 +17,7 @@ from poolproof.reports.rows.factors import Scope
 from poolproof.suites.cases.targets import ACCEPTANCE, Target, target
 
 DTYPES = ("float32", "float16", "bfloat16")
-"""What networks are trained in."""
+"""Dtypes in which networks are trained."""
 
 SMALL = 10**6
 """Elements of ``self`` below which a layer is part of every plan."""

@@ -40,7 +40,7 @@ class CaseOperands:
 
     ``values`` (self) and ``gradient`` (grad_output) are of the case's dtype; ``indices`` are int64 of shape
     (planes, *windows). Both are empty for forward operators.
-    ``mask`` is what a forward made of the same windows, for cases whose mask nobody else can make
+    ``mask`` is a forward's own, of the same windows, for cases with a mask that nobody else can make
     (`Case.has_bit_mask`); zeros stand in for it where it is missing. Of windows without a cell only a forward can make
     the indices, too, inside the plane or not; zeros stand in for those of such a case. ``first_maxima`` are the indices
     of the first maxima of ``values`` where the recipe has found them.
@@ -137,7 +137,7 @@ class CaseOperands:
         return indices[inside].astype(np.int64) - first, gradients[inside].astype(np.float64)
 
     def senders(self, cell: int) -> Int64:
-        """Find the windows, flat, whose gradients belong in a cell."""
+        """Find the windows, flat, with gradients that belong in a cell."""
         placed = self._placed
         plane, cell_of_plane = divmod(cell, self.case.plane_size)
         belongs = (self.indices.reshape(placed.shape)[plane] == cell_of_plane) & placed[plane]

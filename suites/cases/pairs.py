@@ -30,7 +30,7 @@ Without the largest, the cheapest dtype has 99 to 100 %.
 
 
 def row_of(case: Case) -> dict[str, Any]:
-    """Return of a case what its features are read from."""
+    """Return the row that the features of a case are read from."""
     recipes = {"gradient": case.recipe("grad_output"), "indices": case.recipe("indices"), "values": case.recipe("self")}
     names = {name: getattr(case, name) for name in ("operator", "dtype", "index_dtype")}
     return {"case": case.to_json()} | names | recipes

@@ -37,7 +37,7 @@ _KINDS = (0, 0, 1)
 """Of the calls of a sequence, where the third differs in more than its data."""
 
 _TRIES = 12
-"""Draws of what a verb is done to: most have no place where they come."""
+"""Draws of the objects of a verb: most have no place where they come."""
 
 _WEIGHTS = {
     "run": 50,
@@ -46,7 +46,7 @@ _WEIGHTS = {
     **dict.fromkeys(("erase", "synchronise", "copy", "destroy", "record"), 3),
     "make_repeatable": 0,
 }
-"""How often a verb is drawn, where that is not once; those that seldom have a place more often. What is prepared
+"""Weights of verbs, 1 for all others; verbs that seldom have a place are drawn more often. An executor prepared
 uncached is made repeatable at once, or behind one more action."""
 
 _CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
@@ -58,7 +58,7 @@ _CHOICES: Mapping[str, tuple[str, Sequence[Any]]] = {
     "asked": ("run", (False, True)),
     "at_once": ("thread", (False, False, False, True)),
 }
-"""What a field may be where a backend has the ability that is named; the first elsewhere."""
+"""Values of a field for a backend with the named ability; the first one for all others."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _draw_steps(draws: Draws, verb: str, verbs: Sequence[str], abilities: Collec
 def _tidy(sequence: CallSequence) -> CallSequence:
     """Leave out the calls that no action is about, and give every phase one an executor of its own number.
 
-    What is never made repeatable need not be uncached.
+    An executor that is never made repeatable need not be uncached.
     """
     used = [getattr(each, name) for each in sequence.actions for name in ("call", "workspace") if _has(each, name)]
     calls = sorted({*used} - {None})
@@ -287,7 +287,7 @@ def _on_case(sequence: CallSequence, case: Case) -> CallSequence | None:
 
 
 def _changed(first: Any, other: Any, now: Any) -> Any:
-    """Change what is now as the first was changed to the other; of lists, element by element."""
+    """Apply the change from the first value to the other to a third; to lists, element by element."""
     if all(isinstance(each, list) for each in (first, other, now)) and len(first) == len(other) == len(now):
         return list(map(_changed, first, other, now))
     return now if first == other else other

@@ -27,7 +27,7 @@ def _beside(*lengths: int) -> tuple[int, ...]:
 
 
 LENGTHS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 16, 17, 24, 31, 32, 33, 41, 47, 48, 55, 61, 63, 64, 65, 66)
-"""Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W whose reciprocal is rounded down."""
+"""Spatial lengths: every small one, then both sides of 16, 32 and 64, and widths W with a rounded-down 1/W."""
 
 LONG_LENGTHS = tuple(sorted((*_beside(80, 96, 128, 192, 256, 512), 113, 130, 258, 384, 1025, 4097, 65537)))
 """Both sides of multiples of 16, 32 and 64 (tiles) and of 255 and 256 (repeat counters); one axis past 16 bits."""
@@ -313,7 +313,7 @@ def _legal_axis(size: int, pattern: _WindowedAxis, ceil_mode: bool) -> _Windowed
 
 
 def _with_an_empty_window(draw: Draws) -> _WindowedAxis:
-    """Draw a legal axis whose only window steps over the whole input: one tap before it and one behind."""
+    """Draw a legal axis with one window that steps over the whole input: one tap before it and one behind."""
     size = draw.between(1, 6)
     return _WindowedAxis(size, kernel=2, stride=draw.between(1, 3), padding=1, dilation=size + 1)
 

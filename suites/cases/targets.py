@@ -77,7 +77,7 @@ def known_geometries(rank: int) -> list[KnownGeometry]:
 
 
 ACCEPTANCE, SOAK = 800, 8000
-"""``plan_cases`` of what is too costly for the smoke plan, and of what takes gigabytes and minutes."""
+"""``plan_cases`` of targets too costly for the smoke plan, and of those that take gigabytes and minutes."""
 
 
 def examples(scope: Scope, dtype: str, index_dtype: str) -> list[Target]:

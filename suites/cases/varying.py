@@ -20,10 +20,10 @@ from poolproof.references.windows import Adaptive, Windowed
 from poolproof.suites.cases.case import Case, CaseError
 
 MAX_ELEMENTS = 1 << 20
-"""Of self, and of grad_output."""
+"""Most elements of self, and of grad_output."""
 
 _MAX_LENGTH = 1 << 13
-"""Of an axis, and of what windows are along it: the tables of an axis are as long as its windows and their taps."""
+"""Largest length of an axis, and of its windows: the tables of an axis are as long as its windows and their taps."""
 
 _OTHERS_ELEMENTS = 1 << 20
 """Elements of self of all cases that differ in one parameter from one that has fewer."""
@@ -182,7 +182,7 @@ def differing_in_one(case: Case) -> list[Case]:
     index_dtype = {"int32": "int64", "int64": "int32"}.get(case.index_dtype, case.index_dtype)
     modes = replace(case, index_dtype=index_dtype), replace(case, deterministic=not case.deterministic)
     others = [kernel, *map(partial(changed, case), alternatives(case)[:-1]), *modes]
-    turn = case.seed // 2  # whose last bit says in which order two calls are made
+    turn = case.seed // 2  # its last bit is the order of two calls
     others += [alike[turn % len(alike)] for alike in _of_other_numbers(case).values() if alike]
     others += [replace(case, layouts=((case.api.inputs[0], "sliced"),)), _further_on(case, _OFFSET)]
     others.append(replace(case, dtype=_OTHER_DTYPE[case.dtype]))

@@ -1,4 +1,4 @@
-"""The judge on a device of a fleet: a runner whose rows and evidence are returned."""
+"""The judge on a device of a fleet: a runner that returns its rows and evidence."""
 
 from __future__ import annotations
 

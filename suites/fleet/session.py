@@ -1,4 +1,4 @@
-"""The loop of a pytest session whose blocks are judged by a fleet, instead of pytest's own or xdist's."""
+"""The loop of a pytest session in which a fleet judges the blocks, in place of pytest's own or xdist's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Recording:
             self.rows.append(row)
 
     def take_part(self, batch: Batch, work: Work) -> None:
-        """Take what has come of a part of a work; a block whose parts are all judged without an error is finished."""
+        """Take the result of a part of a work; a block is finished once all its parts were judged without an error."""
         self.take(batch)
         for row in batch.rows:
             work.result.add(row)
@@ -109,7 +109,7 @@ class Part:
     deaths: int = 0
 
     def after_death(self, judged: Container[tuple[str, str]]) -> list[Part]:
-        """Return what is to be judged again: in the end the cases of a block alone, but for those ``judged``."""
+        """Return the work to judge again: in the end the single cases of a block, without those ``judged``."""
         if self.deaths + 1 < MOST_DEATHS:
             return [replace(self, deaths=self.deaths + 1)]
         if isinstance(self.asked, SingleBlock):

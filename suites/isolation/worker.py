@@ -35,7 +35,7 @@ from poolproof.suites.judging.question import Aspect, Question
 _SILENCE = 10.0
 """Seconds of loading, or compiling, before a notice explains the delay."""
 
-_WARM_UP = Aspect("warm-up", "what every process would load is loaded", USUAL)
+_WARM_UP = Aspect("warm-up", "everything that each process needs is loaded", USUAL)
 
 WARM_UP_SECONDS = 20.0
 """Time limit for the calls of a warm-up, in seconds."""
@@ -241,7 +241,7 @@ def say(sentence: str) -> None:
 
 @contextmanager
 def _noticed(sentence: str) -> Iterator[None]:
-    """Print what is waited for, if it takes long."""
+    """Print the reason of waiting, if it takes long."""
     notice = Timer(_SILENCE, say, [sentence])
     notice.start()
     try:

@@ -47,7 +47,7 @@ class ContractQuestion(Question):
         return self.call.to_json()
 
     def describe(self) -> Row:
-        """Describe the call without dtypes: a clause is about an operator, and the dtypes are often what is wrong."""
+        """Describe the call without dtypes: a clause is about an operator, and often the dtypes are wrong."""
         data = self.call.tensors.get("self")
         described = self._described(self.call.api.removeprefix("aclnn"), shape=() if data is None else data.shape)
         return described | {"clause": self.clause, "statement": self.title}

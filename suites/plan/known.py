@@ -170,7 +170,7 @@ def _torch(name: str, product: Product | None) -> TorchEager:
 
 
 def row_problem(row: Row, run: Mapping[str, Any]) -> str:
-    """Return the contradiction of a row with its case, or with what is known of its backend; empty if none."""
+    """Return the contradiction of a row with its case, or with facts about its backend; empty if none."""
     name, environment = row["backend"], run["backends"].get(row["backend"], {})
     if (
         row["model"] is not None
@@ -208,7 +208,7 @@ def _model(
 
 
 def _refusal_problem(row: Row) -> str:
-    """Return what is wrong with a row's documented refusal; empty if a document allows it."""
+    """Return the fault of a row's documented refusal; empty if a document allows it."""
     try:
         record = json.loads(row["case"])
         calls = [record["case"]] if "case" in record else record.get("calls", [record])  # a sequence makes several

@@ -33,7 +33,7 @@ def accounts(
 ) -> Iterator[tuple[ProbeQuestion, Account | str]]:
     """Yield the questions to a backend that ``asks`` selects, each with its account or the reason why there is none.
 
-    Each may take `SECONDS`, and half of what is left until a monotonic time.
+    Each may take `SECONDS`, and half of the time left until a monotonic time.
     """
     with TemporaryDirectory() as scratch, closing(Sandbox(name, Path(scratch), "probe", SECONDS, until)) as sandbox:
         questions = list(filter(asks, probe_questions(sandbox.start().subjects, formats)))
@@ -49,7 +49,7 @@ def records_of(name: str, places: Collection[tuple[str, str]], until: float) -> 
 
 
 def all_accounts(name: str) -> list[Account]:
-    """Take the accounts of everything that a backend has; what it does not survive is left out."""
+    """Take the accounts of everything that a backend has, without those that end its process."""
     return [account for _, account in accounts(name) if isinstance(account, Account)]
 
 

@@ -117,7 +117,7 @@ class Experiment:
         return self.trial(case, make_operands(case) if self.finds_maxima else None)
 
     def without_cells(self) -> Trial | None:
-        """Run a forward whose windows step over the input; None where there are none, or they are refused."""
+        """Run a forward with windows that step over the input; None if there are none, or they are refused."""
         ones, others = (1,) * self.operator.spatial_rank, self.operator.spatial_rank - 1
         windows = Windowed((2, *ones[1:]), ones, (1, *(0,) * others), (2, *ones[1:]))
         is_one = self.operator.windows is Windowed and not self.operator.is_backward

@@ -17,7 +17,7 @@ from poolproof.suites.judging.trial import Trial
 from poolproof.suites.probe.experiment import Experiment, Observation
 
 UNKNOWN = "none of those known"
-"""What is found of a trait that no rule explains."""
+"""Observation of a trait that no rule explains."""
 
 NO_CELL = "no cell"
 """The trait of windows without a cell, where there are such windows."""
@@ -66,7 +66,8 @@ def traits(experiment: Experiment) -> tuple[list[Observation], ForwardRule]:
 class _Trait:
     """One trait of rules: the recipes of self that show it, its field, and its values with the words for them.
 
-    Of several values that explain all, the first is meant: what may be any cell explains more than what is one.
+    If several values explain all outputs, the first one counts: a rule that admits any cell explains more than one of
+    a single cell.
     """
 
     name: str
@@ -116,7 +117,7 @@ _FROM_SUMS = frozenset({Ties.ANY, Nans.ANY})
 
 
 def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
-    """Mark the windows whose maximum or index is not what the rule says."""
+    """Mark the windows with a maximum or an index that the rule does not give."""
     wrong = []
     for trial in trials:
         planes, out = trial.operands.planes, trial.baseline.output("out")
@@ -125,7 +126,7 @@ def _unexplained(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_
 
 
 def _unexplained_sums(trials: Sequence[Trial], rule: ForwardRule) -> NDArray[np.bool_]:
-    """Mark the cells whose sum of ones is not what the rule says; parts of ones as near as their roundings allow."""
+    """Mark the cells with a sum of ones that the rule does not give; parts of ones as near as roundings allow."""
     wrong = []
     for trial in trials:
         case, planes = trial.case, trial.operands.planes

@@ -20,7 +20,7 @@ WIDEST = {"float64": 58}
 
 
 def exact_data(experiment: Experiment) -> Observation:
-    """Find whether integers arrive whose sums any accumulator of 8 bits holds: without that nothing can be found."""
+    """Find whether integers arrive with sums that any accumulator of 8 bits holds: all else rests on that."""
     wrong = cells = 0
     for crowded in (False, True):
         trial = experiment.crafted(
@@ -64,7 +64,7 @@ def _nearest(ties: Callable[[Float64, Float64], NDArray[np.bool_] | bool]) -> Ro
 
 
 def _directed(toward: Callable[[Float64], Float64]) -> RoundingMode:
-    """Round to the neighbour in the direction whose sign is ``toward`` of the sum's own sign."""
+    """Round to the neighbour in the direction ``toward``, which takes the sign of the sum."""
 
     def rounded(leading: Float64, tail: Float64) -> Float64:
         direction = toward(np.sign(leading))
@@ -238,7 +238,7 @@ def subnormals(experiment: Experiment) -> Observation:
 
 
 def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
-    """Run cells whose first two gradients are these and whose others are zero; alone if ``second`` is zero."""
+    """Run cells with these first two gradients, and zeros besides; ``first`` alone if ``second`` is zero."""
 
     def craft(landing: Landing) -> Float64:
         pair = landing.multiplicity >= 2
@@ -275,7 +275,7 @@ def _special(experiment: Experiment, trait: str, pair: tuple[float, float], name
 
 
 def determinism(experiment: Experiment, demanded: bool) -> Observation:
-    """Find whether repetitions of a call whose result depends on the order of additions agree in every bit."""
+    """Find whether repetitions of a call agree in every bit, if its result depends on the order of additions."""
     trait = "repetitions in deterministic mode" if demanded else "repetitions"
     first = experiment.recipe("uniform", crowded=True, deterministic=demanded)
     trials = [first, *(experiment.trial(first.case, first.operands) for _ in range(_REPETITIONS - 1))]

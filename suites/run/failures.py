@@ -164,7 +164,7 @@ class Failures:
         return self.waive(self.sandbox(backend).judge_alone(question))
 
     def _claim_of(self, row: Row) -> tuple[str, ...]:
-        """Return the key of what is shrunk once: a smaller case must violate the first check only."""
+        """Return the key of failures to shrink once: a smaller case must violate the first check only."""
         operator = row["operator"] if self.until == inf else ""
         return row["backend"], operator, row["verdict"], *row["checks_violated"][:1]
 

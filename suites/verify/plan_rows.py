@@ -115,7 +115,7 @@ class _Holder:
         return own, planned
 
     def _known_problems(self, rows: Sequence[Row]) -> Iterator[str]:
-        """Yield the contradictions of rows with what is known without a device, or with their further case."""
+        """Yield the contradictions of rows with facts that need no device, or with their further case."""
         for row in rows:
             if problem := row_problem(row, self.run):
                 yield f"case {row['case_id']} on {row['backend']} {problem}"

@@ -238,7 +238,7 @@ def _evidence_step(folder: Path) -> Step:
 
 
 def _contradicting_evidence(path: Path, rows: Sequence[Row]) -> str:
-    """Return what is wrong with a file of evidence, given its case's rows; empty if it agrees with one."""
+    """Return the fault of a file of evidence, given its case's rows; empty if it agrees with one."""
     is_shrunk = path.parent.name == "shrunk"
     try:
         evidence = read_evidence(path)
@@ -280,7 +280,7 @@ def _disagreement(evidence: Evidence, row: Row) -> str:
 
 
 def _in_words(digest: Digest) -> str:
-    """Describe the verdict of a run, its reasons and waivers; what was left out is a separate line."""
+    """Describe the verdict of a run, its reasons and waivers; omissions are a separate line."""
     conclusion, used = digest.conclusion, [review.waiver.id for review in digest.used_waivers]
     waived = f"{count_of(conclusion.totals['waived'], 'case')} waived by {', '.join(used)}" if used else ""
     return "; ".join(filter(None, (verdict_word(digest), *conclusion.reasons, waived)))

@@ -164,7 +164,7 @@ def _windows(api: Operator, attributes: Mapping[str, Any], seed: int) -> dict[st
 
 
 def _gradient(api: Operator, tensors: Mapping[str, Item], dtype: str, seed: int) -> str:
-    """Return the recipe of the gradient that the tool gives a backward whose self has ``dtype``."""
+    """Return the recipe of the gradient that the tool gives a backward with a self of ``dtype``."""
     if "grad_output" not in tensors:
         raise RowError("grad_output: a backward needs one")
     own_dtype = _dtype("grad_output", tensors)

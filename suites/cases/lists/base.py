@@ -24,7 +24,7 @@ class NotExpressible(Exception):
 
 
 class ListFormat(ABC):
-    """A format; ``looks`` tells a person what a file of it is. One that is read only has no `write`."""
+    """A format; ``looks`` describes its files for a person. A format that poolproof only reads has no `write`."""
 
     name: ClassVar[str]
     looks: ClassVar[str] = ""
@@ -35,7 +35,7 @@ class ListFormat(ABC):
 
     @abstractmethod
     def entries(self, text: str, label: str) -> Iterator[Entry]:
-        """Read the rows of a file, those that cannot be read with what is wrong; ValueError where no row can be."""
+        """Read the rows of a file, unreadable ones with the reason; ValueError if no row can be read."""
 
     def entries_at(self, path: Path, text: str) -> Iterator[Entry]:
         """Read the rows of a file at its place, for formats of which a file names others."""

@@ -36,7 +36,7 @@ class ListError(BadInput):
 
 
 class RowError(ValueError):
-    """What is wrong with one row: the text begins with the field."""
+    """A fault of one row; the text begins with the field."""
 
 
 def legal_case(record: Mapping[str, Any]) -> Case:
@@ -71,12 +71,12 @@ def pool_named(rank: int, is_backward: bool = False) -> Operator:
 
 
 def seed_of(name: str) -> int:
-    """Derive the seed of a row whose list has none from its name, wherever in the list it stands."""
+    """Derive the seed of a row without one from its name, wherever in the list it is."""
     return derive_seed("case list", name) >> 1
 
 
 def tagged_layouts(case: Case) -> tuple[tuple[str, str], ...]:
-    """Return the layouts of a case whose tensors are all channels last, and handed over as such."""
+    """Return the layouts of a case with all tensors channels last, and tagged as such."""
     return tuple(sorted((tensor, "nhwc") for tensor in case.api.strided))
 
 

@@ -82,7 +82,7 @@ class OnnxModels(ListFormat):
 
 
 def _windows(given: Mapping[str, Any], lengths: list[int]) -> dict[str, Any]:
-    """Return the fields of a case for the attributes of a node, whose padding they give or imply."""
+    """Return the fields of a case for the attributes of a node, which give or imply its padding."""
     kernel, ones = list(given.get("kernel_shape", [])), [1] * len(lengths)
     stride, dilation = list(given.get("strides", ones)), list(given.get("dilations", ones))
     pads = list(given.get("pads", [0] * 2 * len(lengths)))

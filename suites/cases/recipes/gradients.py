@@ -21,7 +21,7 @@ from poolproof.suites.cases.recipes.spreads import parse_spread
 from poolproof.suites.cases.recipes.stream import RandomStream, draw_bulk
 
 _AT_ONCE = 1 << 16
-"""Cells whose gradients are counted together, unless a plane has more."""
+"""Most cells to count the gradients of together, unless a plane has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def _each(draw: Callable[[Landing, int, FloatFormat, RandomStream], Float64]) ->
 
 
 def integers(landing: Landing, size: int, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Draw non-zero integers whose sum in any cell stays within 2**precision: exact in every order and model."""
+    """Draw non-zero integers with sums within 2**precision in any cell: exact in every order and model."""
     bound = max(1, fmt.largest_exact_integer // landing.largest_multiplicity)
     return (1.0 + stream.below(min(bound, 2**31), size)) * stream.signs(size)
 
@@ -175,7 +175,7 @@ def cancellation(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Fl
 
 
 def rounding_probe(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Float64:
-    """Make pairs whose sum lies a quarter, a half, just beside a half or three quarters between two outputs.
+    """Make pairs with a sum a quarter, a half, just beside a half or three quarters between two outputs.
 
     In each cell the first gradient carries ``precision`` bits and the second is that fraction of its last bit; any
     further one is zero. Tells rounding to even from truncation and from rounding halves away.
@@ -249,7 +249,7 @@ def colour_ids(landing: Landing, fmt: FloatFormat, stream: RandomStream) -> Floa
 
 
 def _weights(landing: Landing, fmt: FloatFormat, stream: RandomStream, bits: int) -> Float64:
-    """Give windows that can meet different powers of 2**bits, whose digits in a sum are the windows that arrived.
+    """Give windows that can meet different powers of 2**bits: the digits of a sum name the windows that arrived.
 
     As many windows as fit into the precision, the others in further planes.
     """

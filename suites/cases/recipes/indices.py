@@ -95,7 +95,7 @@ def tile_borders(axis: Axis) -> Int64:
 
 
 def _in_every_plane(axes: Sequence[Axis], coordinates: Iterable[Int64], planes: int) -> Int64:
-    """Fill every plane with the cells whose coordinates each window has along each axis."""
+    """Fill every plane with the cells at the coordinates of each window along each axis."""
     cells = np.ravel_multi_index(np.ix_(*coordinates), [axis.size for axis in axes])
     return np.broadcast_to(cells, (planes, *cells.shape)).copy()
 

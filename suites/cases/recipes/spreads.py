@@ -74,7 +74,7 @@ SPREADS = {
     "gaussian(mean,deviation)": "Close to normally distributed, clamped to the format's largest number.",
     "filled(value)": "One value everywhere, which may be NaN or infinite.",
 }
-"""What elements are drawn from, each by itself, by the spelling."""
+"""Distributions of single elements, by their spelling."""
 
 
 def parse_spread(text: str) -> Spread | None:

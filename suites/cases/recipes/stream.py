@@ -1,6 +1,6 @@
 """Random numbers that depend on a seed and a purpose alone.
 
-They are those of numpy's raw Philox stream, whose output numpy guarantees across versions; its distributions are not.
+They are those of numpy's raw Philox stream: numpy guarantees its output across versions, but not its distributions.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def draw_bulk(
     """Draw ``size`` elements, flat; beyond `MAX_DRAWN` as pieces of a ring of drawn ones that begin at drawn places.
 
     That tells as much about a kernel: no two planes are alike, and an element read at another place is another one.
-    ``draw`` takes from the stream as many elements as it is asked for.
+    ``draw`` takes a number of elements from the stream.
     """
     if size <= MAX_DRAWN:
         return _with_payloads(draw(size, fmt, stream).astype(fmt.dtype), stream)

@@ -1,4 +1,4 @@
-"""Recipes for ``self``: the data whose maximum a forward takes, and which no backward may look at."""
+"""Recipes for ``self``: a forward takes the maxima of these data, and no backward may look at them."""
 
 from __future__ import annotations
 
@@ -91,4 +91,4 @@ VALUES: dict[str, Recipe] = {
 """The recipes by name; the docstring of each describes it."""
 
 _BY_PLACE = ("ascending", "descending")
-"""Recipes whose values depend on where they lie, so that no other place can lend its own."""
+"""Recipes with values that depend on their place, so that a value of another place is wrong."""

@@ -1,4 +1,4 @@
-"""Checks of what is written: every output element, nothing else in memory, and no state of the process."""
+"""Checks of writes: every output element, nothing else in memory, and no state of the process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _BYTES = 24
 """Least bytes that a leak adds per call: the C library allocates at least 32."""
 
 _SHAPES = 16
-"""Shapes of the calls in a batch of different ones, which shows what is kept for each new shape."""
+"""Shapes of the calls in a batch of different ones, which shows memory kept at each change of shape."""
 
 _MOST_ELEMENTS = 1 << 16
 """Most elements of self for calls of different shapes: 80 calls of 10^7 elements would take most of a replay."""
