@@ -44,7 +44,7 @@ _MOST_SEEDS = 1000
 _CASES_A_SECOND = 1000
 """More cases than one process judges in a second, so that no session runs out of further seeds."""
 
-_LONGEST_START = 30.0
+_LONGEST_START = 120.0
 """Most seconds that a session takes to start: an older process did other things before."""
 
 _WEEK = 7 * 86_400.0
