@@ -28,7 +28,7 @@ from poolproof.reports.rows import store
 from poolproof.reports.rows.environment import host_environment, suite_identity
 from poolproof.reports.rows.evidence import evidence_path, unclaimed
 from poolproof.reports.rows.failures import evidence_kinds
-from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe
+from poolproof.reports.rows.io_errors import CannotGoOn, CannotWrite, describe, memory_remedy
 from poolproof.reports.rows.records import Done, first_difference, first_key
 from poolproof.reports.rows.verdicts import FAILED, BadInput, Overall
 from poolproof.reports.waivers import Waivers, to_record
@@ -248,8 +248,9 @@ def try_imports() -> None:
     try:
         for name in ("figures.digest", "pages.publishing", "terminal.run", "ci.services"):
             import_module(f"poolproof.reports.{name}")
-    except ImportError as error:
-        raise CannotOpen(f"a run cannot be reported at its end: {error}; install versions that go together") from error
+    except (ImportError, MemoryError) as error:
+        why = f"{str(error) or 'memory is used up'}; {memory_remedy() or 'install versions that go together'}"
+        raise CannotOpen(f"a run cannot be reported at its end: {why}") from error
 
 
 class Ending:

@@ -18,7 +18,7 @@ from poolproof.backends.base import BackendUnavailable, UnknownBackend
 from poolproof.backends.registry import canonical, check_name, prepare
 from poolproof.references.contract.call import ContractError
 from poolproof.reports.recorder import RunFolder, finished_work, try_imports
-from poolproof.reports.rows.io_errors import describe
+from poolproof.reports.rows.io_errors import describe, memory_remedy
 from poolproof.reports.rows.records import Done
 from poolproof.reports.rows.schema import Row
 from poolproof.reports.rows.text import safe
@@ -99,6 +99,8 @@ def begin(config: pytest.Config) -> Begun:
         stop(error.args[0])
     except OSError as error:
         stop(describe(error))
+    except MemoryError:
+        stop(f"memory is used up before the first case; {memory_remedy() or 'free some'}")
     except KeyboardInterrupt:
         stop("interrupted before the first case")
     return Begun(Session(folder.path, selection, waivers, done, budget, spent), loaded, pool, folder)

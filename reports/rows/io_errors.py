@@ -71,9 +71,13 @@ def _remedy(error: OSError) -> str:
         return "make it writable"
     if error.errno == errno.EMFILE:
         return f"raise the limit of open files (ulimit -n), which is {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}"
-    if error.errno in (errno.ENOMEM, None) and (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) >= 0:
-        return f"raise the limit of memory (ulimit -v), which is {limit >> 10:,} KiB"
-    return "see to that"
+    return (error.errno in (errno.ENOMEM, None) and memory_remedy()) or "see to that"
+
+
+def memory_remedy() -> str:
+    """Advise to raise the limit of this process's memory; empty if it has none."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return f"raise the limit of memory (ulimit -v), which is {limit >> 10:,} KiB" if limit >= 0 else ""
 
 
 def check_replaceable(path: Path) -> None:

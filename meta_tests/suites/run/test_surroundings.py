@@ -197,13 +197,13 @@ def test_a_row_or_a_folder_that_has_no_room_leaves_the_rows_before(tmp_path: Pat
     ("limit", "said"),
     [
         ("n 16", "raise the limit of open files (ulimit -n), which is 16"),
-        ("v 300000", "(ulimit -v), which is 300,000"),
+        ("v 600000", "(ulimit -v), which is 600,000"),
     ],
 )
 def test_a_limit_that_ends_a_session_is_named(tmp_path: Path, limit: str, said: str) -> None:
     session = f"ulimit -{limit} && exec poolproof run --operator AdaptiveMaxPool2d --aspect values --cases 1 --report r"
     ended = subprocess.run(["sh", "-c", session], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (ended.returncode, said in ended.stdout + ended.stderr) == (Overall.COULD_NOT_RUN, True), ended.stdout
+    assert (ended.returncode, said in ended.stdout + ended.stderr) == (Overall.COULD_NOT_RUN, True), ended.stderr
 
 
 def test_a_part_whose_writer_died_before_its_journal_was_gone_counts_once(tmp_path: Path) -> None:
