@@ -42,7 +42,7 @@ def _crash() -> None:
 def _die_later() -> None:
     """Of SIGALRM, after the call and before long: a later call does not put it off."""
     if not any(signal.getitimer(signal.ITIMER_REAL)):
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        signal.setitimer(signal.ITIMER_REAL, 0.4)  # a busy machine makes no call in 0.1 s
 
 
 def _is_repetition(call: Call) -> bool:
