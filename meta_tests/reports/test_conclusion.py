@@ -162,6 +162,13 @@ def test_calls_that_nobody_planned_are_told_and_are_none_of_the_planned_cases(tm
     assert "3 cases judged, 3 planned" in write_run_page(digest, tmp_path / "index.html").read_text()
 
 
+def test_a_budget_leaves_no_more_judged_cases_than_it_planned(tmp_path: Path) -> None:
+    whole = read_digest(make_run(tmp_path, Recipe(verdicts={CELL: ["conforms", "waived"]}))).conclusion
+    totals = dict(whole.totals) | {"judged": 7}
+    assert replace(whole, totals=totals, planned=10, unasked=6).judged == 4, "three are neighbours"
+    assert replace(whole, totals=totals, planned=0, unasked=0).judged == 7
+
+
 def test_a_summary_writes_large_numbers_as_all_else_does(tmp_path: Path) -> None:
     recipe = Recipe(operators=[CELL[0]], dtypes=[CELL[1]], aspects=[CELL[2]], cases=1234)
     summary = write_run_summary(read_digest(make_run(tmp_path, recipe)), tmp_path / "summary.md").read_text()

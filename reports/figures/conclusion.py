@@ -54,7 +54,7 @@ class Conclusion:
     def judged(self) -> int:
         """Number of judged planned cases, if there is a plan; calls of aspect `NEIGHBOURS` are not planned."""
         judged = self.totals["judged"] - self.beyond
-        return min(judged, self.planned or judged)
+        return min(judged, self.planned - self.unasked) if self.planned else judged
 
     @property
     def conforming_text(self) -> str:
