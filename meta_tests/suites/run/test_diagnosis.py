@@ -316,7 +316,7 @@ def test_a_comparison_accuses_nobody_of_more_or_fewer_cases(diagnosed: Path, tmp
 def test_the_probe_says_how_deviating_sums_are_rounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ["--operator", "MaxPool3dWithArgmaxBackward", "--dtype", "bfloat16", "--aspect", "precision"]
     defect = {VARIABLE: "bfloat16_truncated"}
-    given = ("--cases", "12", "--no-shrink", "--diagnose", "1")
+    given = ("--cases", "12", "--no-shrink", "--diagnose", "10")
     ended = run_session(tmp_path / "run", "emulator-950", *given, asked=asked, variables=defect)
     told = "the probe of MaxPool3dWithArgmaxBackward in bfloat16: no model admits this rounding: toward zero (predicts "
     assert ended.status == Overall.VIOLATES and told in " ".join(ended.output.split())
