@@ -103,8 +103,8 @@ def headline(found: Sequence[FailureCluster]) -> str:
     if not causes:
         return _capital(f"{_failing(unexplained)}, and no condition was found{more}") if unexplained else ""
     at_least = "" if all(cluster.counts.is_sharp for cluster in causes) else "At least "
-    besides = f"; {_failing(unexplained, 'other ')} without a known cause" if unexplained else ""
-    return f"{at_least}{len(causes)} causes of failures{besides}{more}"
+    others = f"; {_failing(unexplained, 'other ')} without a known cause" if unexplained else ""
+    return f"{at_least}{len(causes)} causes of failures{others}{more}"
 
 
 def asides(cluster: FailureCluster) -> list[str]:

@@ -238,7 +238,7 @@ def subnormals(experiment: Experiment) -> Observation:
 
 
 def _of_pairs(experiment: Experiment, first: float, second: float) -> Float64:
-    """Run cells with these first two gradients, and zeros besides; ``first`` alone if ``second`` is zero."""
+    """Run cells with these first two gradients, and zeros after them; ``first`` alone if ``second`` is zero."""
 
     def craft(landing: Landing) -> Float64:
         pair = landing.multiplicity >= 2

@@ -194,8 +194,8 @@ def test_only_backends_with_phases_are_asked_for_them() -> None:
         made = list(blocks(chosen, [PHASES], PLANS["smoke"], seed=0))
         assert {*map(type, made)} == kinds
     block = next(each for each in made if isinstance(each, PhaseBlock))
-    asked = block.questions()
-    assert (block.count, block.clauses) == (len(asked), Counter(each.scenario.id for each in asked))
+    made = block.questions()
+    assert (block.count, block.clauses) == (len(made), Counter(each.scenario.id for each in made))
 
 
 def test_a_line_is_the_question_again_and_the_row_names_the_way() -> None:

@@ -260,7 +260,7 @@ def test_a_narrowed_run_is_compared_with_cases_that_it_left_out(diagnosed: Path)
     assert (compared.counts.failing, compared.counts.further) == (1, (6, 0))
 
 
-def test_a_whole_run_has_nothing_left_out(diagnosed: Path) -> None:
+def test_a_recorded_case_is_not_judged_again_for_contrast(diagnosed: Path) -> None:
     selection = Selection.of_run(read_digest(diagnosed / "run").run)
     clusters = clusters_of(diagnosed / "run")
     left = [question.case.id for question, _ in contrasts(clusters, selection, ())]
