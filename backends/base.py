@@ -329,7 +329,7 @@ class Backend(ABC):
     def may_refuse(self, call: Call) -> str:
         """Name the document, and its limit, by which the implementation may refuse ``call``; empty if it must run.
 
-        A call that runs nevertheless is judged. It has no effect for a backend with a contract or a documented interface.
+        A call that runs nevertheless is judged. A contract or a documented interface goes before it.
         """
         return ""
 

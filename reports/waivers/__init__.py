@@ -249,8 +249,8 @@ def waiver_for(
         raise WaiverError(f"rows have no column {foreign[0]!r} to take the scope from; they have {known}")
     if _WORDS in scope:
         if len(words := list(row[_WORDS] or ())) != 1:
-            named = ", ".join(words) or "not described"
-            raise WaiverError(f"the {_WORDS} of case {row['case_id']} are {named}: write a waiver of one word by hand")
+            described = ", ".join(words) or "not described"
+            raise WaiverError(f"the {_WORDS} of case {row['case_id']} are {described}: write a waiver of one word")
         row = row | {_WORDS: words[0]}
     checks = tuple(row["checks_violated"] or (SURVIVAL,))
     named = (row["operator"], *checks, row["case_id"])
