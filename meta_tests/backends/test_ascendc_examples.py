@@ -10,13 +10,14 @@ from poolproof.backends.registry import create, prepare
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, blocks, subjects
+from shares import a_share
 
 MANIFESTS = {path.stem: path for path in sorted((ROOT / "examples" / "kernels").glob("*.toml"))}
 COMPILED = [(name, dtype) for name, path in MANIFESTS.items() for dtype in Kernel(str(path)).manifest.dtypes]
 FEW = 10
 
 
-@pytest.mark.parametrize(("kernel", "dtype"), COMPILED)
+@pytest.mark.parametrize(("kernel", "dtype"), a_share(COMPILED))
 def test_an_example_conforms(kernel: str, dtype: str) -> None:
     """On the first cases of its smoke plan, of each aspect in turn, but for those that take long."""
     name = f"ascendc:{MANIFESTS[kernel]}"

@@ -22,6 +22,7 @@ from poolproof.suites.judging.checks import USUAL
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, blocks
 from poolproof.suites.run.sandbox import Sandbox
+from shares import a_share
 
 PRODUCTS = ("A2", "A3", "950")
 POOL_2D, POOL_3D = "MaxPool2dWithIndicesBackward", "MaxPool3dWithArgmaxBackward"
@@ -158,7 +159,7 @@ _CASES = (PAGES / "ascend_kernels" / "cases.jsonl").read_text(encoding="utf-8")
 FAULTS = re.findall(r"^# V\d+ (A2|950) (\w+)\n(.*)", _CASES, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("product", "defect", "line"), FAULTS, ids=[defect for _, defect, _ in FAULTS])
+@pytest.mark.parametrize(("product", "defect", "line"), a_share(FAULTS), ids=[defect for _, defect, _ in FAULTS])
 def test_a_fault_of_the_vendors_kernels_that_is_seeded_is_found_by_its_case(
     product: str, defect: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from poolproof.suites.plan.selection import Selection
 from poolproof.suites.run.runner import MOST_ERRORS
 from scatter_backends import Able, PicksLastAndTakesNoIndices, Plain
 from sessions import Ended, run_session
+from shares import a_share
 
 OPERATOR = "MaxPool2dWithIndicesBackward"
 ASKED = ["--operator", OPERATOR, "--dtype", "float32", "--aspect", "values", "--no-shrink"]
@@ -119,7 +120,7 @@ def drawn(abilities: Abilities) -> list[Case]:
     return [question.case for block in asked if not block.aspect.costly for question in block.questions()]
 
 
-@pytest.mark.parametrize("lack", LACKS)
+@pytest.mark.parametrize("lack", a_share(LACKS))
 def test_no_call_is_asked_that_the_implementation_does_not_have(lack: str) -> None:
     abilities = Abilities(**{lack: False})
     assert [case for case in drawn(ALL) if abilities.lacking(case.api, case.shape, case.attributes)]

@@ -108,4 +108,4 @@ def test_what_a_record_says_of_torch_npu_is_held_against_the_table(product: str,
     first = next(each for each in found.subjects if each.unsupported is None and each.dtype == "float16")
     less = [replace(each, unsupported="we have no such call") if each is first else each for each in found.subjects]
     (problem,) = _survey_problems("torch-npu", replace(found, subjects=less))
-    assert "is recorded otherwise than is known: unsupported is we have no such call" in problem
+    assert "the run records unsupported as we have no such call" in problem

@@ -171,7 +171,7 @@ def test_a_forgery_is_caught_as_the_page_says(title: str, run: Path, tmp_path: P
 
 
 @pytest.mark.usefixtures("deriving_once", "forked_sandboxes")
-@pytest.mark.parametrize("title", UNTRACED)
+@pytest.mark.parametrize("title", a_share(UNTRACED))
 def test_a_rerun_tells_where_the_page_says_so(title: str, run: Path, tmp_path: Path) -> None:
     FORGERIES[title](run)
     package(run, tmp_path / "forged.zip")

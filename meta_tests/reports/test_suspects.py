@@ -24,6 +24,7 @@ from poolproof.reports.rows.verdicts import FAILED, Verdict
 from poolproof.suites.cases.case import Case
 from reports_made_up import ASPECTS, OPERATORS, Recipe, make_run
 from shared_runs import FAILING, RealRun, RunOf
+from shares import a_share
 from suspect_rows import Row, failing, made_up
 
 
@@ -269,7 +270,7 @@ def test_all_none_and_too_few() -> None:
     assert suspect.is_exact and suspect.kinds[0][0] == ("crashed", "survival")
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", a_share(range(5)))
 def test_chance_is_no_condition(seed: int) -> None:
     chosen = set(random.Random(seed).sample(range(300), 12))
     rows = made_up(seed=seed)

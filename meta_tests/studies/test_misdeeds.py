@@ -10,10 +10,10 @@ import misdeeds
     ("name", "cases", "said"),
     [
         ("all_descriptors_closed", "5", "3 of 3 others as honest"),
-        ("pickle_on_all_descriptors", "5", "3 of 3 others as honest"),
+        pytest.param("pickle_on_all_descriptors", "5", "3 of 3 others as honest", marks=pytest.mark.thorough),
         # One such death may pass for one from outside, or come after the last case.
         pytest.param("sigterm_to_the_parent", "24", "16 of 16 others as honest", marks=pytest.mark.thorough),
-        ("numpy_monkeypatched", "5", "3 of 3 others as honest"),
+        pytest.param("numpy_monkeypatched", "5", "3 of 3 others as honest", marks=pytest.mark.thorough),
         # Wrong results do not conform, whatever is patched.
         ("lying", "5", "2 of 2 that do it accused, 3 of 3 others as honest"),
     ],

@@ -166,7 +166,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
 """By name: what a call does besides."""
 
 LEAVE_SOMETHING = {"left_rounding": "rounding mode", "left_thread": "threads", "chdir": "working folder"}
-"""Misdeeds after which the process is otherwise than it was, and in what: one of each kind that `test_host` names."""
+"""Misdeeds that change the process, and what each changes: one of each kind that `test_host` names."""
 
 LEFT_OUT = {} if ON_X86 else {"denormals_are_zero": f"{platform.machine()} has no such switch apart from left_flushing"}
 """By name: why a misdeed cannot be done on this machine."""

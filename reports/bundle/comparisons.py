@@ -143,9 +143,9 @@ def _merged(digest: Digest, rows: pa.Table) -> Iterator[str]:
     if (number := sum(part["rows"] for part in parts)) != rows.num_rows:
         yield f"its parts have {number:,} rows together, and it has {rows.num_rows:,}"
     if run["started"] != min((part["started"] for part in parts), default=run["started"]):
-        yield "it was started otherwise than the first of its parts"
+        yield "its start is not that of its first part"
     if run["finished"] not in (None, max((part["finished"] or 0.0 for part in parts), default=None)):
-        yield "it finished otherwise than the last of its parts"
+        yield "its end is not that of its last part"
     ids = " ".join(sorted(part["id"] for part in parts))
     if run["id"] != hashlib.sha256(ids.encode()).hexdigest()[:32]:
         yield "its id is not that of its parts"

@@ -120,14 +120,14 @@ def _survey_problems(name: str, survey: Survey) -> Iterator[str]:
     pairs = [(each.operator.name, each.dtype, each.index_dtype) for each in known]
     recorded = [(each.operator.name, each.dtype, each.index_dtype) for each in survey.subjects]
     if pairs != recorded:
-        yield f"of {name} {len(recorded):,} pairs of operator and dtypes are recorded, and there are {len(pairs):,}"
+        yield f"{name}: the run records {len(recorded):,} pairs of operator and dtypes, and there are {len(pairs):,}"
         return
     for was, now in zip(survey.subjects, known, strict=True):
         if was != now:
             pair = f"{was.operator.name} {was.dtype} {was.index_dtype}"
             values = ((field.name, getattr(was, field.name), getattr(now, field.name)) for field in fields(was))
             what, there, here = next(each for each in values if each[1] != each[2])
-            yield f"{name} {pair} is recorded otherwise than is known: {what} is {there!s}, and has to be {here!s}"
+            yield f"{name} {pair}: the run records {what} as {there!s}, and the known value is {here!s}"
 
 
 def _stand_in(name: str, survey: Survey) -> Backend:

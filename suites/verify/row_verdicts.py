@@ -52,7 +52,7 @@ def _contradiction_of_failure(row: Row, violated: list[str], findings: list[dict
     if not set(violated) <= {*(row["checks_judged"] or ()), SURVIVAL}:
         return "violates a check that did not judge it"
     if row["verdict"] in (Verdict.CRASHED, Verdict.TIMED_OUT) and violated != [SURVIVAL]:
-        return "ended otherwise than its finding says"
+        return "is recorded as a lost process, but its finding is another"
     return ""
 
 

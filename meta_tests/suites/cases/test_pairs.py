@@ -20,6 +20,7 @@ from poolproof.suites.cases.pairs import LARGEST, completing, cost_of, row_of, s
 from poolproof.suites.judging.case_question import CaseQuestion
 from poolproof.suites.plan.aspects import CASE_ASPECTS
 from poolproof.suites.plan.plans import PLANS, Subject, scope_of
+from shares import a_share
 
 BACKWARD = "MaxPool2dWithIndicesBackward"
 
@@ -97,7 +98,7 @@ VISITED = {"smoke": (2,), "acceptance": (2, 3)}
     ("plan", "name", "backend", "product", "index_dtypes"),
     [
         *(("smoke", name, *on) for name in OPERATORS for on in ON),
-        *(("acceptance", name, *ON[number % len(ON)]) for number, name in enumerate(OPERATORS)),
+        *a_share(("acceptance", name, *ON[number % len(ON)]) for number, name in enumerate(OPERATORS)),
     ],
 )
 def test_a_plan_visits_what_it_should(

@@ -279,7 +279,7 @@ def test_its_bundle_stands_and_its_further_rows_say_what_follows_from_their_case
 
 
 def test_a_further_row_that_is_none_is_told(diagnosed: Path, tmp_path: Path) -> None:
-    """One that says otherwise than its case, and a planned one that passes for one."""
+    """A further row that contradicts its case, and a planned row disguised as a further one."""
     further = {"aspect": DIAGNOSIS, "block": "diagnosis-values"}
     folders = [Path(shutil.copytree(diagnosed / "run", tmp_path / name)) for name in ("other", "planned")]
     rewrite(folders[0], lambda rows: [row | {"planes": 7} if row["aspect"] == DIAGNOSIS else row for row in rows])

@@ -18,6 +18,7 @@ from poolproof.reports.figures import tables
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites import plugin
 from sessions import begin, replay, replay_pasted, run, run_session, wait_until
+from shares import a_share
 
 SMALL = "--operator MaxPool2dWithIndicesBackward --dtype float16"
 ASPECTS = "--aspect values --aspect layouts --aspect state"
@@ -58,7 +59,7 @@ def test_a_case_that_hangs_is_named_while_it_hangs(tmp_path: Path) -> None:
     assert re.search(r"^1\d s without an end: dying_backends:hanging, aspect case, .*ceil_mode", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize("fault", REPLAYS)
+@pytest.mark.parametrize("fault", a_share(REPLAYS))
 def test_a_planted_fault_is_found_shrunk_and_printed_as_a_line_that_reproduces_it(tmp_path: Path, fault: str) -> None:
     words = f"--backend scatter_backends:{fault} --cases 5 --aspect precision --aspect values {SMALL}"
     said, rows = judged(tmp_path, words, 1)
