@@ -85,9 +85,10 @@ def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
 
 
 class Generated(SphinxDirective):
-    """Put a part of `generated.py` into a page."""
+    """Put a part of `generated.py` into a page, in place of the content: that is for readers of the Markdown file."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         return self.parse_text_to_nodes(GENERATED[self.arguments[0]](), allow_section_headings=True)

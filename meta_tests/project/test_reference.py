@@ -27,7 +27,7 @@ from poolproof.suites.cases.recipes.values import VALUES
 from poolproof.suites.cli import COMMANDS
 from poolproof.suites.options import OPTIONS
 
-FENCE = re.compile(r"```\{generated\} (\w+)\n```")
+FENCE = re.compile(r"```\{generated\} (\w+)\n.+\n```")
 ROOMS = ("references", "backends", "suites", "reports", "meta_tests/score")
 WINDOWED, ADAPTIVE = case_schema()["oneOf"]
 
