@@ -271,6 +271,6 @@ def test_the_reason_names_clause_field_and_value() -> None:
     wrong = call.with_tensors({"gradOutput": replace(call.tensor("gradOutput"), dtype="INT8")})
     row = contract_question(wrong, ASCEND_950, CONTRACT).judge(Modelled(lambda call: call == wrong))
     assert row["reason"].endswith(
-        "expected 161002 in phase 1; adaptive2d-bwd.dtype.gradOutput decides (gradOutput has self's dtype.), "
-        "for gradOutput has dtype INT8, else as the legal call 'base'"
+        "expected 161002 in phase 1; adaptive2d-bwd.dtype.gradOutput: gradOutput has self's dtype. "
+        "Here gradOutput has dtype INT8, all else is as in the legal call 'base'"
     )

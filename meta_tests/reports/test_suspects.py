@@ -244,7 +244,10 @@ def test_the_clause_of_a_call_is_quoted_with_what_came_of_it() -> None:
     row = {"reason": "the call ended by signal SIGFPE", "clause": "2d-bwd.stride.positive"}
     statement = "Every value of stride is at least 1."
     assert message(row | {"statement": statement}) == f"{row['reason']}; 2d-bwd.stride.positive: {statement}"
-    quoted = {"reason": f"got 0, expected 161002; c decides ({statement})", "statement": statement}
+    quoted = {
+        "reason": f"got 0, expected 161002; c: {statement} Here all is as in the legal call 'base'",
+        "statement": statement,
+    }
     assert message(row | quoted) == quoted["reason"]
     assert message({"reason": "legal", "clause": "", "statement": "Legal: drawn."}) == "legal"
 
@@ -260,6 +263,12 @@ def test_all_none_and_too_few() -> None:
     assert describe(suspect) == f"{place}: one case fails (check interval)."
     assert headline([suspect]) == f"One case fails: {told}"
     assert suspect.smallest["case_id"] == rows[17]["case_id"]
+    # Calls of a contract have no dtype.
+    (suspect,) = found(
+        failing([row | {"dtype": ""} for row in rows], lambda row: row["case_id"] == rows[17]["case_id"])
+    )
+    assert describe(suspect) == f"{rows[17]['operator']}, aspect {rows[17]['aspect']}: one case fails (check interval)."
+    assert headline([suspect]) == f"One case fails: {rows[17]['operator']}: broken interval"
     # Whatever they have in common.
     broken = [row | {"gradient": "cancellation"} if number in (17, 60) else row for number, row in enumerate(rows)]
     (suspect,) = found(failing(broken, lambda row: row["gradient"] == "cancellation"))

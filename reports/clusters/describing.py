@@ -36,7 +36,7 @@ def describe(cluster: FailureCluster) -> str:
         if counts.others:
             sentences.append(f"{_failing(counts.others, 'other ')}, too")
     text = f"{'. '.join(map(_capital, sentences))}."
-    scope = ", ".join(SCOPES[column].format(value) for column, value in cluster.scope)
+    scope = ", ".join(SCOPES[column].format(value) for column, value in cluster.scope if value)
     return f"{scope}: {text[0].lower()}{text[1:]}" if scope else text
 
 
@@ -99,7 +99,7 @@ def headline(found: Sequence[FailureCluster]) -> str:
         further = (_failing(left, "other ") + " in another way" if left > 0 else "", more.removeprefix("; "))
         return " ".join([describe(found[0]), *(f"{_capital(text)}." for text in further if text)])
     if tells_a_case(found):
-        return _capital(f"{_failing(unexplained)}: {' '.join(found[0].place)}: {found[0].message}{more}")
+        return _capital(f"{_failing(unexplained)}: {' '.join(filter(None, found[0].place))}: {found[0].message}{more}")
     if not causes:
         return _capital(f"{_failing(unexplained)}, and no condition was found{more}") if unexplained else ""
     at_least = "" if all(cluster.counts.is_sharp for cluster in causes) else "At least "

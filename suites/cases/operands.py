@@ -103,7 +103,7 @@ class CaseOperands:
 
     @cached_property
     def unspecified_cells(self) -> NDArray[np.bool_]:
-        """Cells, flat, that indices of windows without a cell name; no source specifies whether their gradients arrive."""
+        """Cells, flat, that indices of windows without a cell name; no source says whether their gradients arrive."""
         indices, planes = self.indices.reshape(self.case.pooled_shape), self.landing.plane
         pointing = ~self._placed.ravel() & ((indices >= 0) & (indices < self.case.plane_size)).ravel()
         found = np.zeros(self.values.size, bool)

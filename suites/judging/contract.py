@@ -75,12 +75,11 @@ class ContractQuestion(Question):
         findings = [Finding(check, found) for check, find in _CHECKS.items() if (found := find(expected, made))]
         if findings:
             legal, changes = nearest(self.call, models(self.product, self.call.api))
-            fields = sentence(changes) or "nothing is changed"
-            decides = (
-                f"{self.clause or 'no clause'} decides ({self.title}), for {fields}, else as the legal call {legal!r}"
-            )
+            clause = f"{self.clause}: {self.title}" if self.clause else "No clause forbids the call."
+            differs = f"{sentence(changes)}, all else" if changes else "all"
             first = findings[0].mismatch
-            findings[0] = Finding(findings[0].check, replace(first, message=f"{first.message}; {decides}"))
+            message = f"{first.message}; {clause} Here {differs} is as in the legal call {legal!r}"
+            findings[0] = Finding(findings[0].check, replace(first, message=message))
         follows = str(expected.followed(made.phase_one, made.phase_two))
         return {"checks_judged": list(self.aspect.checks), "follows": follows} | judged(findings)
 

@@ -102,7 +102,7 @@ def test_a_broken_clause_is_named_wherever_it_is_told(tmp_path: Path) -> None:
     texts = {name: (tmp_path / "out" / name).read_text() for name in ("index.html", "summary.md")}
     texts |= {"terminal": ended.stdout, "replay": replay_pasted(line, tmp_path / "away").stdout}
     sentence = (
-        "2d-bwd.rank.indices decides (indices has rank 3 or 4.), for indices has shape [4, 4], else as the legal call"
+        "2d-bwd.rank.indices: indices has rank 3 or 4. Here indices has shape [4, 4], all else is as in the legal"
     )
     assert [name for name, text in texts.items() if sentence not in html.unescape(text)] == []
     (row,) = tables.load(tmp_path / "out").to_dict("records")
