@@ -211,8 +211,10 @@ def test_a_cause_names_scenarios_that_fail_of_those_that_were_asked() -> None:
 
 def test_what_passes_besides_is_said_where_nearly_every_case_fails() -> None:
     (suspect,) = found(failing(made_up(30), lambda _: True))
-    told = describe(replace(suspect, passing=(("contract", 29), ("phases", 4))))
+    passing = (("contract", 29), ("phases", 4), ("values", 3), ("ends", 2), ("huge", 1))
+    told = describe(replace(suspect, passing=passing[:2]))
     assert told.endswith("All cases pass that it does not judge: 29 of aspect contract and 4 of aspect phases.")
+    assert describe(replace(suspect, passing=passing)).endswith(", 3 of aspect values and 3 of others.")
 
 
 def test_refusals_have_causes_as_failures_do() -> None:
@@ -288,6 +290,8 @@ def test_chance_is_no_condition(seed: int) -> None:
     assert not suspect.has_condition
     assert suspect.counts.failing == 12
     assert describe(suspect).endswith("no condition separates them.")
+    assert headline([suspect]) == describe(suspect)
+    assert headline([suspect, suspect]).endswith("cases fail, and no condition was found")
 
 
 def test_only_rows_that_judged_the_check_speak_against_a_condition() -> None:

@@ -2,7 +2,7 @@
 
 from poolproof.reports.clusters.cluster import FailureCluster
 from poolproof.reports.clusters.clustering import NEEDED, cluster_failures, clusters_of
-from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of, tells_a_case, tells_a_cause
+from poolproof.reports.clusters.describing import asides, describe, headline, kinds_of, tells_a_case, tells_a_cluster
 
 __all__ = [
     "NEEDED",
@@ -14,5 +14,5 @@ __all__ = [
     "headline",
     "kinds_of",
     "tells_a_case",
-    "tells_a_cause",
+    "tells_a_cluster",
 ]

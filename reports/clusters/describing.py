@@ -15,8 +15,8 @@ from poolproof.reports.rows.verdicts import Verdict
 SCOPES = {"operator": "{}", "dtype": "{}", "aspect": "aspect {}"}
 """Columns that a run may be narrowed to, with their text."""
 
-_MOST_CLAUSES = 4
-"""Most clauses in a sentence."""
+_MOST_CLAUSES, _MOST_ASPECTS = 4, 3
+"""Most clauses and most aspects in a sentence."""
 
 
 def describe(cluster: FailureCluster) -> str:
@@ -70,7 +70,9 @@ def _passing(cluster: FailureCluster) -> Iterable[str]:
         number, _, contrary = alike[0].partition(" ")
         yield f"{'' if cluster.counts.elsewhere else 'All '}{number} cases {contrary} pass"
     elif cluster.passing:
-        aspects = (f"{number:,} of aspect {aspect}" for aspect, number in cluster.passing)
+        aspects = [f"{number:,} of aspect {aspect}" for aspect, number in cluster.passing[:_MOST_ASPECTS]]
+        left = sum(passing for _, passing in cluster.passing[_MOST_ASPECTS:])
+        aspects += [f"{left:,} of others"] if left else []
         yield f"All cases pass that it does not judge: {_listed(aspects)}"
 
 
@@ -79,23 +81,23 @@ def tells_a_case(found: Sequence[FailureCluster]) -> bool:
     return 0 < _number_unexplained(found) <= MIN_FAILING and not any(cluster.has_condition for cluster in found)
 
 
-def tells_a_cause(found: Sequence[FailureCluster]) -> bool:
-    """Return whether the headline is the sentence about the first cluster: no other one has a condition."""
-    return sum(cluster.has_condition for cluster in found) == 1
+def tells_a_cluster(found: Sequence[FailureCluster]) -> bool:
+    """Return whether the headline is the sentence about the first cluster: no other one has a condition, or exists."""
+    return sum(cluster.has_condition for cluster in found) == 1 or (len(found) == 1 and not tells_a_case(found))
 
 
 def headline(found: Sequence[FailureCluster]) -> str:
     """Say what fails, in one line, empty if nothing does.
 
-    The line is about the case if only a few fail. It is the sentence about the cause if there is one, else the number
-    of causes: at least so many, if conforming cases meet a condition, too.
+    The line is about the case if only a few fail. It is the sentence about the cluster if there is one alone, or one
+    with a condition. Else it is the number of causes: at least so many, if conforming cases meet a condition, too.
     """
     causes = [cluster for cluster in found if cluster.has_condition]
     unexplained = _number_unexplained(found)
     unsearched = sum({cluster.backend: cluster.unsearched for cluster in found}.values())
     more = f"; {_failing(unsearched, 'more ')}, not searched for causes" if unsearched else ""
-    if tells_a_cause(found):
-        left = unexplained - found[0].counts.others
+    if tells_a_cluster(found):
+        left = unexplained - found[0].counts.others if causes else 0
         further = (_failing(left, "other ") + " in another way" if left > 0 else "", more.removeprefix("; "))
         return " ".join([describe(found[0]), *(f"{_capital(text)}." for text in further if text)])
     if tells_a_case(found):

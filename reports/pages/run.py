@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from poolproof.reports.clusters import FailureCluster, headline, tells_a_case, tells_a_cause
+from poolproof.reports.clusters import FailureCluster, headline, tells_a_case, tells_a_cluster
 from poolproof.reports.clusters.cluster import size_of
 from poolproof.reports.figures.clauses import follows, totals
 from poolproof.reports.figures.coverage import grids, group_text, meeting_lines, met_in_all
@@ -177,7 +177,7 @@ def _common(digest: Digest) -> dict[str, Any]:
         "verdict_class": VERDICT_CLASSES[digest.conclusion.shown[1]],
         "headline": headline(digest.clusters),
         "tells_a_case": tells_a_case(digest.clusters),
-        "tells_a_cause": tells_a_cause(digest.clusters),
+        "tells_a_cluster": tells_a_cluster(digest.clusters),
         "refusals": digest.refusals,
         "never_run": records(digest.never_run.head(_MAX_GAPS)),
         "more_never_run": max(len(digest.never_run) - _MAX_GAPS, 0),

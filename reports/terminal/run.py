@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from poolproof.reports.clusters import FailureCluster, asides, describe, headline, tells_a_case, tells_a_cause
+from poolproof.reports.clusters import FailureCluster, asides, describe, headline, tells_a_case, tells_a_cluster
 from poolproof.reports.figures.clauses import follows, notable, totals
 from poolproof.reports.figures.conclusion import Conclusion
 from poolproof.reports.figures.coverage import COUNTS, group_text, met_in_all
@@ -102,7 +102,7 @@ def root_causes(found: Sequence[FailureCluster], whole: bool) -> list[Renderable
     title, most = headline(found), len(found) if whole else _FEW
     if not title:
         return []
-    first = title if tells_a_cause(found) else ""
+    first = title if tells_a_cluster(found) else ""
     parts: list[RenderableType] = [] if first else [Text(f"\n{title}", style="bold red")]
     if shown := found[: int(tells_a_case(found))]:
         parts.append(Text(f"{_MARGIN}{replay_line(shown[0].smallest)}", style="cyan"))
