@@ -251,6 +251,8 @@ def test_the_clause_of_a_call_is_quoted_with_what_came_of_it() -> None:
         "statement": statement,
     }
     assert message(row | quoted) == quoted["reason"]
+    of_two = {"reason": "got 0; 2d-bwd.stride.positive: stride.", "statement": f"{statement} It comes before: another."}
+    assert message(row | of_two) == of_two["reason"]
     assert message({"reason": "legal", "clause": "", "statement": "Legal: drawn."}) == "legal"
 
 

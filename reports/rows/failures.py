@@ -58,8 +58,9 @@ def message(row: Row) -> str:
     """
     parts = [(row.get("shrunk_reason") if is_shrunk(row) else None) or str(row["reason"])]
     clause, statement = row.get("clause"), row.get("statement")
-    if isinstance(clause, str) and clause and statement and str(statement).rstrip(".") not in parts[0]:
-        parts.append(f"{clause}: {statement}")
+    if isinstance(clause, str) and clause and statement:
+        is_quoted = clause in parts[0] or str(statement).rstrip(".") in parts[0]
+        parts += [] if is_quoted else [f"{clause}: {statement}"]
     repeated, failed = row.get("asked_again"), row.get("failed_again")
     if repeated and failed is not None and failed != repeated:
         parts.append(f"fails {int(failed)} of {int(repeated)} repetitions in a fresh process")
