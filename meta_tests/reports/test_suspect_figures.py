@@ -71,7 +71,7 @@ def test_what_a_suspect_explains_is_a_line_of_each_kind(digest: Digest) -> None:
 def test_a_terminal_names_backends_where_there_are_several(tmp_path: Path) -> None:
     both = Recipe(backends={"torch-cpu": "", "mine": "A2"}, verdicts=HALF)
     text = shown(read_digest(make_run(tmp_path, both)), 120)
-    assert text.splitlines()[1] == "2 causes of failures"
+    assert text.splitlines()[1] == "Cases fail under 2 conditions"
     assert " 1 mine: Fails when dtype = float16" in text or " 2 mine: Fails when dtype = float16" in text
 
 

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from poolproof.references.layouts import CONTIGUOUS, LAYOUTS, MemoryLayout, extent
 from poolproof.reports.clusters import FailureCluster, cluster_failures, clustering, clusters_of, describe, headline
 from poolproof.reports.clusters.cluster import Bound
+from poolproof.reports.clusters.conditions import best_condition
+from poolproof.reports.clusters.terms import LACKS, Term, feature_column
 from poolproof.reports.figures.digest import read_digest
 from poolproof.reports.history.entries import add, read_entries
 from poolproof.reports.history.trends import issue_histories
@@ -217,6 +220,32 @@ def test_what_passes_besides_is_said_where_nearly_every_case_fails() -> None:
     assert describe(replace(suspect, passing=passing)).endswith(", 3 of aspect values and 3 of others.")
 
 
+def test_a_condition_that_is_not_sharp_has_no_term_that_excludes_little() -> None:
+    def terms(exclude: int) -> list[str]:
+        kinds = [("abc", True)] * 107 + [("abc", False)] * 80 + [("ac", False)] * exclude + [("ab", False)] * exclude
+        kinds += [("bc", False)] * 260
+        columns = {name: feature_column(name, [name in features for features, _ in kinds]) for name in ("a", "b", "c")}
+        failing = np.array([fails for _, fails in kinds])
+        condition = best_condition(columns, failing, np.ones(len(kinds), np.bool_))
+        return [] if condition is None else sorted(map(str, condition[0]))
+
+    assert (terms(38), terms(160)) == (["a"], ["a", "b", "c"])
+
+
+def test_data_that_hide_a_fault_are_no_cause() -> None:
+    (suspect,) = found(failing(made_up(), dilated))
+    terms = (*suspect.terms, Term("gradients with -0.0", LACKS))
+    told = describe(replace(suspect, condition=terms, counts=replace(suspect.counts, contrast=(155, 22))))
+    assert told.startswith("Fails with dilation > 1, except with gradients with -0.0: ")
+    told = describe(replace(suspect, condition=terms[1:], counts=replace(suspect.counts, contrast=(22,))))
+    assert told.startswith("Fails with no gradients with -0.0: ")
+
+
+def test_a_legal_call_that_is_refused_is_told_from_others() -> None:
+    rows = [{**dict.fromkeys(READ), "case": '{"tensors":{}}', "clause": clause} for clause in ("", "2d-bwd.plane")]
+    assert [features_of(row)["a legal call"] for row in rows] == [True, False]
+
+
 def test_refusals_have_causes_as_failures_do() -> None:
     rows = [row | {"verdict": "refused undocumented"} if dilated(row) else row for row in made_up()]
     assert not found(rows)
@@ -291,7 +320,7 @@ def test_chance_is_no_condition(seed: int) -> None:
     (suspect,) = found(failing(rows, lambda row: numbers[row["case_id"]] in chosen))
     assert not suspect.has_condition
     assert suspect.counts.failing == 12
-    assert describe(suspect).endswith("no condition separates them.")
+    assert describe(suspect).endswith(" pass, without a known condition.")
     assert headline([suspect]) == describe(suspect)
     assert headline([suspect, suspect]).endswith("cases fail, and no condition was found")
 

@@ -68,7 +68,8 @@ def best_condition(
     mask = _all(chosen)
     if (mask & failing).sum() < SHARP * mask.sum() and len(chosen) < MAX_TERMS:
         chosen = _narrowed(chosen, mask, rows)
-        mask = _all(chosen)
+    chosen = _without_weak_terms(chosen, failing)
+    mask = _all(chosen)
     margin = rows.saved_by(mask) - _bits(chosen)
     if margin < MIN_MARGIN or (mask & failing).sum() < MIN_FAILING:
         return None
@@ -133,6 +134,20 @@ def _narrowed(chosen: list[Literal], mask: Mask, rows: _Rows) -> list[Literal]:
         return chosen
     longer = [*chosen, *(Literal.of(each.term, rows.columns[each.term.feature], each.bits) for each in finer)]
     return longer if _has_contrast(longer, rows) else chosen
+
+
+def _without_weak_terms(chosen: list[Literal], failing: Mask) -> list[Literal]:
+    """Return a condition that is not sharp without terms that exclude fewer conforming rows than still meet it.
+
+    Such a term does not complete the condition. It is a coincidence, or it says where the fault does not show.
+    """
+    mask = _all(chosen)
+    if len(chosen) == 1 or (mask & failing).sum() >= SHARP * mask.sum():
+        return chosen
+    fewer = min(([each for each in chosen if each is not weak] for weak in chosen), key=lambda rest: _all(rest).sum())
+    if (_all(fewer) & ~failing).sum() >= 2 * (mask & ~failing).sum():
+        return chosen
+    return _without_weak_terms(fewer, failing)
 
 
 def _bits(chosen: Sequence[Literal]) -> float:

@@ -9,6 +9,7 @@ from poolproof.reports.clusters.cluster import FailureCluster, FailureKind
 from poolproof.reports.clusters.conditions import MIN_FAILING
 from poolproof.reports.clusters.terms import HAS, LACKS
 from poolproof.reports.rows.checks import SURVIVAL
+from poolproof.reports.rows.features import MASKING
 from poolproof.reports.rows.text import count_of, spelled_value
 from poolproof.reports.rows.verdicts import Verdict
 
@@ -51,13 +52,16 @@ def _when(cluster: FailureCluster) -> str:
         checks = f"checks {cluster.checks} judge" if ", " in cluster.checks else f"check {cluster.checks} judges"
         judges = "" if SURVIVAL in cluster.checks else f" that {checks}"
         return f"{'Nearly every' if counts.exceptions else 'Every'} case{judges} {verb.lower()}"
-    is_flag = any(term.relation in (HAS, LACKS) for term in cluster.terms)
-    condition = f"{'with' if is_flag else 'when'} {_listed(map(str, cluster.terms))}"
+    hidden = [term for term in cluster.terms if term.relation == LACKS and term.feature in MASKING]
+    shown = [term for term in cluster.terms if term not in hidden]
+    terms = _listed(map(str, shown or hidden))
+    terms += f", except with {_listed(term.feature for term in hidden)}" if shown and hidden else ""
+    condition = f"{'with' if any(term.relation in (HAS, LACKS) for term in shown or hidden) else 'when'} {terms}"
     if counts.is_sharp and 2 * counts.others < counts.failing:
         return f"Nearly always {verb.lower()} {condition}" if counts.exceptions else f"{verb} {condition}"
     if not counts.elsewhere:
         return f"{verb} only {condition}"
-    return f"Goes with {_listed(map(str, cluster.terms))}"
+    return f"Goes with {terms}"
 
 
 def _passing(cluster: FailureCluster) -> Iterable[str]:
@@ -90,7 +94,7 @@ def headline(found: Sequence[FailureCluster]) -> str:
     """Say what fails, in one line, empty if nothing does.
 
     The line is about the case if only a few fail. It is the sentence about the cluster if there is one alone, or one
-    with a condition. Else it is the number of causes: at least so many, if conforming cases meet a condition, too.
+    with a condition. Else it is the number of conditions: one fault may have several.
     """
     causes = [cluster for cluster in found if cluster.has_condition]
     unexplained = _number_unexplained(found)
@@ -104,9 +108,8 @@ def headline(found: Sequence[FailureCluster]) -> str:
         return _capital(f"{_failing(unexplained)}: {' '.join(filter(None, found[0].place))}: {found[0].message}{more}")
     if not causes:
         return _capital(f"{_failing(unexplained)}, and no condition was found{more}") if unexplained else ""
-    at_least = "" if all(cluster.counts.is_sharp for cluster in causes) else "At least "
-    others = f"; {_failing(unexplained, 'other ')} without a known cause" if unexplained else ""
-    return f"{at_least}{len(causes)} causes of failures{others}{more}"
+    others = f"; {_failing(unexplained, 'other ')}" if unexplained else ""
+    return f"Cases fail under {len(causes)} conditions{others}{more}"
 
 
 def asides(cluster: FailureCluster) -> list[str]:
@@ -188,4 +191,4 @@ def _unexplained(cluster: FailureCluster) -> str:
         return f"{failing}, in {clauses}: {_listed([*shown, *more])}"
     if len(cluster.members) < MIN_FAILING:
         return failing
-    return f"{failing} and {counts.conforming:,} pass: no condition separates them"
+    return f"{failing} and {counts.conforming:,} pass, without a known condition"

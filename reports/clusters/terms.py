@@ -109,6 +109,7 @@ _RELATIONS: Mapping[str, Callable[[NDArray[Any], Any], Mask]] = {
 
 _LACKING = {
     "a backward": "a forward",
+    "a legal call": "a broken clause",
     "a 3-D operator": "a 2-D operator",
     "half precision": "no half precision",
     "dilation > 1": "dilation 1",

@@ -54,6 +54,9 @@ DATA: Mapping[str, tuple[str, ...]] = {
 }
 """Words of the column ``data``: of self, and by the operator's direction."""
 
+MASKING = tuple(word.format(tensor) for tensor in ("values", "gradients") for word in _NUMBERS)
+"""Words of data that can hide a fault: they say where it does not show, not what causes it."""
+
 _TAGGED = "nhwc"
 # names of layouts with elements that share memory
 _SHARING = ("expanded", "overlapping", "nhwc_expanded")
@@ -243,7 +246,8 @@ def _features(row: Mapping[str, Any], *, is_brief: bool = False) -> Iterator[Fea
         if isinstance(row["data"], tuple):
             yield from ((word, word in row["data"]) for word in DATA["values"] + DATA[operator.direction])
     yield from ((name, text) for column, name in _WORDS.items() if (text := _text(row[column])))
-    if windows is None:
+    if windows is None and case:
+        yield "a legal call", not _text(row["clause"])
         yield from _low_level(case)
     yield from _route(_text(row["route"]))
 
