@@ -20,11 +20,20 @@ _MOST_PLACES = 8
 """Most places along an axis in a finding."""
 
 
-def right_rule(planes: NDArray, axes: Sequence[Axis], out: NDArray, indices: Int64, declared: ForwardRule) -> str:
-    """Return a rule that differs in one trait and makes all outputs right, preferably one that leaves nothing open."""
+def right_rule(
+    planes: NDArray, axes: Sequence[Axis], out: NDArray, indices: Int64, declared: ForwardRule, wrong: int
+) -> str:
+    """Return a rule that differs in one trait and makes all outputs right, preferably one that leaves nothing open.
+
+    The plane ``wrong`` has a wrong output. It is judged first, since hardly a rule makes it right.
+    """
     rules = [replace(declared, **{trait: value}) for trait, value in TRAITS.values()]
+    out, indices = (array.reshape(len(planes), -1) for array in (out, indices))
     for rule in sorted(rules, key=lambda rule: rule.leaves_open):
-        if rule != declared and not judge_forward(planes, axes, out, indices, rule).any():
+        parts = (slice(wrong, wrong + 1), slice(None))
+        if rule != declared and not any(
+            judge_forward(planes[part], axes, out[part], indices[part], rule).any() for part in parts
+        ):
             return f"declared {declared}; all of it would be right as {rule}"
     return ""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from poolproof.backends.base import Tensor, dtype_name
 from poolproof.references.formats import Float64
 from poolproof.reports.rows.failures import MAX_GUESSED
-from poolproof.reports.rows.guesses import right_rule, window_text
+from poolproof.reports.rows.guesses import window_text
 from poolproof.suites.cases.memory import (
     GAP_FILL,
     as_bits,
@@ -50,8 +50,7 @@ def wrong_window(
     reason = window_text(visited, trial.operands.values[leading][np.ix_(*visited)].astype(np.float64).ravel())
     case, guess = trial.case, ""
     if not (context or case.has_bit_mask or case.has_empty_window or case.planes * case.plane_size > MAX_GUESSED):
-        out, indices = trial.baseline.output("out"), trial.output_indices
-        guess = right_rule(trial.operands.planes, case.axes, out, indices, trial.forward_rule)
+        guess = trial.guessed_rule
     return wrong_element(name, wrong, got, expected, context, reason, windows=(window,), guess=guess)
 
 

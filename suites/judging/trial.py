@@ -24,6 +24,7 @@ from poolproof.references.geometry import Int64
 from poolproof.references.layouts import CONTIGUOUS
 from poolproof.references.sequences import Actions, calls_in
 from poolproof.references.summary import Summary, summarise
+from poolproof.reports.rows.guesses import right_rule
 from poolproof.reports.rows.verdicts import Verdict
 from poolproof.suites.cases.case import Case
 from poolproof.suites.cases.memory import SMALL, allocate
@@ -239,6 +240,12 @@ class Trial:
     @cached_property
     def forward_flags(self) -> Flags:
         return self.forward_flags_of(self.baseline)
+
+    @cached_property
+    def guessed_rule(self) -> str:
+        """The rule that would make all outputs right, as a guess in a finding; empty if there is none."""
+        out, wrong = self.baseline.output("out"), int(np.argmax(self.forward_flags.any(axis=1)))
+        return right_rule(self.operands.planes, self.case.axes, out, self.output_indices, self.forward_rule, wrong)
 
     def forward_flags_of(self, run: ExecutedCall) -> Flags:
         """Return the faults of each window's maximum and index, flat in each plane; only for forward operators.
