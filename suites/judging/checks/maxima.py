@@ -73,7 +73,8 @@ def empty_window(trial: Trial) -> Mismatch | None:
 
 def wrong_maxima(trial: Trial, run: ExecutedCall, context: str) -> Mismatch | None:
     """Return the first window with a wrong maximum or index in a further run of a forward."""
-    flags = trial.forward_flags_of(run).reshape(trial.case.pooled_shape)
+    flags = trial.forward_flags if run is trial.baseline else trial.forward_flags_of(run)
+    flags = flags.reshape(trial.case.pooled_shape)
     if not np.any(flags):
         return None
     window = first_element(flags != 0)
