@@ -81,7 +81,7 @@ def written(trial: Trial) -> Mismatch | None:
         if anywhere(unwritten_of, *outputs):
             unwritten = unwritten_of(*outputs)
             element = first_element(unwritten)
-            before = "what was in memory before the call"
+            before = "what was in memory before the call, or beside the elements of an input"
             return mismatch(element_text(name, element), before, "a result", wrong=unwritten, element=element)
     return None
 
