@@ -217,7 +217,7 @@ def test_what_passes_besides_is_said_where_nearly_every_case_fails() -> None:
     passing = (("contract", 29), ("phases", 4), ("values", 3), ("ends", 2), ("huge", 1))
     told = describe(replace(suspect, passing=passing[:2]))
     assert told.endswith("All cases pass that it does not judge: 29 of aspect contract and 4 of aspect phases.")
-    assert describe(replace(suspect, passing=passing)).endswith(", 3 of aspect values and 3 of others.")
+    assert describe(replace(suspect, passing=passing)).endswith(", 3 of aspect values and 3 of other aspects.")
 
 
 def test_a_condition_that_is_not_sharp_has_no_term_that_excludes_little() -> None:

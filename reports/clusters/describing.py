@@ -76,7 +76,7 @@ def _passing(cluster: FailureCluster) -> Iterable[str]:
     elif cluster.passing:
         aspects = [f"{number:,} of aspect {aspect}" for aspect, number in cluster.passing[:_MOST_ASPECTS]]
         left = sum(passing for _, passing in cluster.passing[_MOST_ASPECTS:])
-        aspects += [f"{left:,} of others"] if left else []
+        aspects += [f"{left:,} of other aspects"] if left else []
         yield f"All cases pass that it does not judge: {_listed(aspects)}"
 
 
