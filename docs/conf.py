@@ -50,6 +50,7 @@ SECTIONS = {  # in their order; Sphinx warns of a page that is missing
         "docs/explanation/evidence",
         "docs/explanation/forgeries",
         "docs/explanation/score",
+        "docs/explanation/speed",
     ],
     "Project": ["FINDINGS", "CONTRIBUTING", "CHANGELOG", "简体中文 <README.zh>"],
 }
