@@ -66,13 +66,13 @@ def allocate(
     index_dtype: str | None = None,
     again: bool = False,
 ) -> Call:
-    """Place a call in fresh memory: inputs filled, their gaps and guard bands and the outputs poisoned.
+    """Place a call in fresh memory: fill the inputs, and poison the outputs, all gaps and all guard bands.
 
     ``layouts`` and ``index_dtype`` replace the case's own. Poison and length of guard bands depend on the case. A call
-    made ``again`` has other poison, its storages lie `SHIFT_BYTES` further, and legal indices and large finite
-    gradients lie behind the tensors of a backward: who reads on finds something to add. What indices point past the
-    last plane is fenced in, behind the guard band. Outputs come first in memory: they live longer than the inputs of
-    most runs, and an arena takes back what lies behind them.
+    made ``again`` has other poison, and its storages begin `SHIFT_BYTES` later. Behind the tensors of a backward it has
+    legal indices and large finite gradients, so that a kernel that reads too far adds something. Memory behind a guard
+    band takes what a kernel writes by an index past the last plane. Outputs come first: they live longer than the
+    inputs of most runs, and an arena takes back all memory behind them.
     """
     case, beyond = operands.case, operands.elements_past_end
     poison, guard = poisons(case)[again], _guard(case) + again * SHIFT_BYTES
